@@ -62,6 +62,7 @@ struct Prepared {
 Result<Prepared> prepare(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(DlrmJob job, job_of(request));
   if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in all");
+  // The batch per rank has precedence over a global batch in the model file.
   if (request.batch_per_rank) {
     job.batch_per_rank = request.batch_per_rank;
     job.global_batch.reset();
@@ -69,6 +70,7 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
   StepAssumptions assumptions;
   DlrmWhatIf what_if;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions, factors_of(what_if)));
+  // All input files, which outputs must not overwrite.
   std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices, request.plan};
   std::optional<Platform> links;
   if (!request.links_of.empty()) {
@@ -176,6 +178,7 @@ Resharder::~Resharder() = default;
 
 Result<Resharder> Resharder::create(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(Prepared prepared, prepare(request));
+  // Models that replicate their popular rows have no plan to change.
   STEPCAST_ASSIGN(ShardingPlan plan, plan_of(request, prepared.job, prepared.steps));
   if (plan.tables.empty()) {
     return Error{"the popular rows of this model are on every rank"}.advice(
@@ -194,6 +197,7 @@ Result<Resharded> Resharder::decide(const std::vector<ReuseFactors>& batch) {
         .found(fmt::format("those of {} tables", batch.size()))
         .expected(fmt::format("one for each of {} tables", n_tables));
   }
+  // The decision becomes the current plan for the next batch.
   Resharded next = reshard(impl_->steps, impl_->plan, batch);
   impl_->plan = next.plan;
   return next;
@@ -218,6 +222,7 @@ Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(request.n_gpus),
                                                              platform, request.n_gpus));
   if (tables) STEPCAST_TRY(tables->write(tables_csv(job.model.tables)));
+  // The current placement may be given as a folder of traces instead of a plan.
   ShardingsToCompare choices = request.choices;
   if (detail::is_trace_folder(choices.now)) {
     STEPCAST_ASSIGN(detail::RecordedTables recorded, detail::recorded_tables(choices.now));

@@ -57,6 +57,7 @@ std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Pla
   for (std::size_t p = 0; p < platforms.size(); ++p) {
     slowest = std::min(slowest, of_gpu(*platforms[p]));
     const GpuZone* zone = request.zone_of(request.pools[p]);
+    // Only traffic between zones is limited by the bandwidth of a zone.
     const bool elsewhere = std::ranges::any_of(
         request.pools, [&](const GpuPool& other) { return other.zone != request.pools[p].zone; });
     if (elsewhere && zone != nullptr && zone->bandwidth && (!zones || *zone->bandwidth < *zones))
@@ -64,6 +65,7 @@ std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Pla
   }
   std::vector<PoolLinks> links;
   for (std::size_t p = 0; p < platforms.size(); ++p) {
+    // Without a network on some platform, all pools count as equal.
     PoolLinks own{.bandwidth_over = slowest > 0 ? of_gpu(*platforms[p]) / slowest : 1.0, .zones = zones};
     if (const GpuZone* zone = request.zone_of(request.pools[p])) {
       own.zone = static_cast<std::size_t>(zone - request.zones.data());
@@ -104,6 +106,7 @@ std::int64_t layers_of_stage(const Layout& layout, std::size_t stage) {
 ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
   const Layout& layout = c.job.layout;
   const Degrees& d = layout.degrees;
+  // The pools either share the pipeline stages of each replica, or each has whole replicas.
   const bool stages = c.split.over == SpreadOver::stages;
   const auto whole = [](std::int64_t degree) { return static_cast<std::int32_t>(degree); };
   ForecastPoolLayout row{
@@ -125,6 +128,7 @@ ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
       .tokens_per_s = sequences_of(c) * static_cast<double>(layout.batch.seq_len_tokens) /
                       (c.split.step.time.value() * 1e-6),
       .spare_GiB = c.split.spare.value() / kGiB};
+  // Uneven stages can only be written as a layout string, which replaces virtual stages.
   JobSettings settings = over(said, c.chosen);
   const std::vector<std::int64_t>& layers = c.split.layouts.front().pipeline.layers_per_stage;
   if (stages && !layers.empty()) {
@@ -171,6 +175,7 @@ Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platfo
     }
     pool.busy_share = 1 - idle / static_cast<double>(to - from);
   } else {
+    // Replicas are numbered over all pools, in the order of the pools.
     const std::int64_t of_replica = layout.world_size() / layout.degrees.data;
     std::int64_t first = 0;
     for (std::size_t before = 0; before < p; ++before) first += request.pools[before].n_gpus / of_replica;
@@ -191,11 +196,13 @@ void add_power_of_pools(Forecast& forecast, const Cluster& request,
   const auto limit_of = [&](const GpuPool& pool) {
     return pool.power_limit_W ? pool.power_limit_W : limit_W;
   };
+  // The forecast has a single power limit only if all pools have the same.
   const bool one_limit = std::ranges::all_of(
       request.pools, [&](const GpuPool& pool) { return limit_of(pool) == limit_of(request.pools.front()); });
   ForecastPower all{.limit_W = one_limit ? limit_of(request.pools.front()) : std::nullopt};
   double nodes = 0;
   for (std::size_t p = 0; p < platforms.size(); ++p) {
+    // A copy of the forecast as if all its GPUs were those of the pool.
     Forecast own = forecast;
     own.power.reset();
     own.n_gpus = static_cast<std::uint64_t>(request.pools[p].n_gpus);
@@ -284,6 +291,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   std::vector<RunPool> run_pools;
   for (std::size_t p = 0; p < sites.size(); ++p) {
     const GpuPool& pool = cluster.pools[p];
+    // The limit of a pool has precedence over that of the request.
     const std::optional<double> limit_W = pool.power_limit_W ? pool.power_limit_W : request.power_limit_W;
     STEPCAST_ASSIGN(const StepAssumptions assumptions,
                     detail::assumptions_on(*on[p], request, request.what_if, limit_W));
@@ -344,6 +352,7 @@ Status Session::Impl::add_pools(const LaidOut& step, const PredictRequest& reque
   forecast.platform = join(names, " + ");
   forecast.gpu = join(gpus, " + ");
   forecast.n_gpus = static_cast<std::uint64_t>(step.cluster.n_gpus());
+  // The pool with the least headroom determines the memory of the forecast.
   std::size_t tightest = 0;
   double margin = std::numeric_limits<double>::infinity();
   for (std::size_t p = 0; p < on.size(); ++p) {

@@ -69,6 +69,7 @@ std::vector<Result<std::optional<InspectedFile>>> inspect(const FileQuestion& qu
 }  // namespace
 
 Subject recommendation_subject() {
+  // The names of the what-ifs come from the table that applies them.
   DlrmWhatIf none;
   std::vector<std::string_view> what_ifs;
   for (const WhatIfFactor& factor : factors_of(none)) what_ifs.push_back(factor.name);

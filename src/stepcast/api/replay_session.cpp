@@ -68,6 +68,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
                   kind.open(listing, detail::trace_set_options(request)));
   // Several steps are needed for spreads. Otherwise the traces may be released after the step (last_program).
   const bool several_steps = request.spread.all_steps || request.spread.scenarios > 0;
+  // Rebuilds and simulates one recorded step. `compare_variants`: also score simpler replay rules.
   const auto replay_of = [&](std::optional<std::int64_t> step, bool compare_variants) -> Result<Replay> {
     const RebuildOptions how{// Pieces of host tasks are not needed here.
                              .step = step,
@@ -93,6 +94,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   }
   STEPCAST_ASSIGN(StepBinding binding, step_binding(result.recorded, result.costs, result.timeline));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
+  // The platform is optional: without it, peaks and links are not shown.
   const Result<std::shared_ptr<const Platform>> platform = impl_->platform_with(source->device());
   ReplayAnalysis analysis =
       compared(request, *source, result, times, binding, platform ? platform->get() : nullptr);

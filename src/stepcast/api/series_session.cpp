@@ -26,6 +26,7 @@ Result<std::vector<ScalingPoint>> Session::predict_series(const PredictRequest& 
   std::vector<ScalingPoint> points;
   // Settings that complete the layout of the first point.
   JobSettings kept;
+  // The global batch varies fastest, then the micro-batch, then the GPUs.
   for (const auto& gpus : axis(series.gpus)) {
     for (const auto& micro_batch : axis(series.micro_batches)) {
       for (const auto& global_batch : axis(series.global_batches)) {

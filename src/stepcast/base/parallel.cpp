@@ -65,6 +65,7 @@ class Count {
 
 Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(std::size_t)>& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  // The calling thread is one of the workers.
   const std::size_t workers = std::min<std::size_t>(threads, n);
   Count count{n};
   if (workers <= 1) {
@@ -78,6 +79,7 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
 
   FirstFailure failure;
   std::atomic<std::size_t> next{0};
+  // Scopes are thread-local, so the workers enter those of the caller.
   const std::stop_token stop = current_stop();
   const auto* const folders = current_read_folders();
   const auto run = [&] {

@@ -104,6 +104,7 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
     std::ranges::copy_if(name, std::back_inserter(out), [](char c) { return c >= '0' && c <= '9'; });
     return out;
   };
+  // One edit at most: names of families are short.
   const auto meant = nearest_word(model_type, known, 1);
   if (meant && digits(*meant) == digits(model_type) && missing_parts(keys).empty())
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
@@ -139,6 +140,7 @@ std::optional<JsonValue> without(const JsonValue& object, std::string_view path)
       continue;
     }
     rest.push_back(member);
+    // Keys may contain dots themselves, so each member is tried as a prefix.
     const bool is_outer = path.starts_with(member.key) && path.substr(member.key.size()).starts_with('.');
     if (!is_outer) continue;
     if (auto inner = without(member.value, path.substr(member.key.size() + 1))) {
@@ -272,6 +274,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   if (model_type.empty()) {
     return keys.error("", "`model_type` is missing").expected("the config.json of a Hugging Face model");
   }
+  // Order: other networks, models with towers, families of the table, unknown types.
   const detail::FamilyRow* row = detail::huggingface_row(model_type);
   const bool has_tower = is_among(model_type, detail::huggingface_keys("with_tower"));
   if (!in_text) {
@@ -358,6 +361,7 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
   model.name = name;
   Reading reading{.notes = said, .vision = vision, .name = name};
   STEPCAST_TRY(read_family(keys, model, reading, false));
+  // Image options without effect are errors.
   if ((vision.images && !reading.tower) || (vision.image_size && !reading.tower && !model.network)) {
     return Error::at(name, vision.images ? "--images" : "--image-size",
                      "this model has no tower for images that is read")
@@ -380,6 +384,7 @@ Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
                   parse_huggingface_config(text, file.string(), ignored_keys, notes, vision));
   const std::filesystem::path folder =
       std::filesystem::absolute(file, failure).lexically_normal().parent_path();
+  // A config under another name gives the model that name.
   const std::string stem = file.stem().string();
   model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;
   return model;

@@ -108,6 +108,7 @@ std::optional<LayoutChoice> LayoutSearch::tried(const JobSettings& settings) con
 std::vector<JobSettings> LayoutSearch::usual_settings() const {
   const std::int64_t n_gpus = std::min<std::int64_t>(job_.n_gpus.value_or(1), 1'000'000'000);
   std::int64_t n_experts = job_.settings.n_experts.value_or(0);
+  // The number of experts limits the expert degree. It may come from a named model.
   if (const std::optional<LayoutChoice> plain = tried({}); plain && plain->job.model.moe) {
     n_experts = plain->job.model.moe->n_experts;
   }
@@ -129,6 +130,7 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
   const auto add_spread = [&](const JobSettings& sharding, bool recomputes) {
     JobSettings base = sharding;
     if (recomputes) base.recompute = Recompute::full;
+    // Sequence parallelism is only added where weights are not sharded.
     const bool shards_all = base.zero_stage == 3 || (shards_weights_first(job_) && !base.zero_stage);
     for (std::int64_t pipeline = 1; pipeline <= std::min(kMostPipeline, n_gpus); pipeline *= 2) {
       if (pipeline > 1 && shards_weights_first(job_)) break;
@@ -235,6 +237,7 @@ std::vector<LayoutChoice> LayoutSearch::nearest(std::size_t most) const {
   add_ways({});
   for (const std::int64_t more : {2, 4, 8, 16}) {
     for (const bool tensor : {true, false}) {
+      // A larger degree takes its GPUs from data parallelism.
       if (layout.degrees.data % more != 0) continue;
       JobSettings degrees;
       if (tensor) {

@@ -48,6 +48,7 @@ Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::
   if (config != std::string::npos) name.erase(config, std::string_view{"Config"}.size());
   for (const std::string_view word : {"ModelProvider", "Provider", "MoE", "_"})
     if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
+  // Class names have no dot in the version, so a dot is inserted between two digits.
   std::string pointed = name;
   for (std::size_t i = 1; i < pointed.size(); ++i)  // Llama31 is llama-3.1
     if (is_digit(pointed[i]) && is_digit(pointed[i - 1])) {
@@ -84,6 +85,7 @@ void use_adapters(const YamlScalars& scalars, Job& job) {
     const auto at = scalars.find(path);
     return at == scalars.end() || at->second == "null" ? std::string{otherwise} : at->second;
   };
+  // The kind of adapter: a class of NeMo 2, a scheme of NeMo 1, or a plain word.
   std::string kind = word("peft._target_", word("peft.peft_scheme", word("peft", "").c_str()).c_str());
   kind.erase(0, kind.rfind('.') + 1);
   if (kind.empty() || lower(kind) == "none") return;
@@ -93,6 +95,7 @@ void use_adapters(const YamlScalars& scalars, Job& job) {
                                                {"linear_proj", "attention_dense", "\"attention\"", "\"all\""},
                                                {"linear_fc1", "mlp_fc1", "\"mlp\"", "\"all\""},
                                                {"linear_fc2", "mlp_fc2", "\"mlp\"", "\"all\""}};
+  // A list is in one text here; names are searched in it.
   const std::string modules = word("peft.target_modules", "\"all\""), rank = word("peft.dim", "32");
   std::string products;
   for (const auto& names : kProducts)
@@ -142,6 +145,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
     add("untie_embeddings_and_output_weights", "True");
   if (lower(scalar_at(yaml, "model.bias")) == "false") add("add_bias_linear", "False");
   if (!scalar_at(yaml, "model.num_query_groups").empty()) add("group_query_attention", "True");
+  // The key of NeMo and that of Bridge.
   const std::string precision = lower(std::string{scalar_at(yaml, "trainer.precision")} +
                                       std::string{scalar_at(yaml, "mixed_precision")});
   if (precision.starts_with("bf16")) add("bf16", "True");
@@ -166,6 +170,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
   if (is_true_scalar(scalar_at(yaml, "model.optim.overlap_param_sync"))) add("overlap_param_gather", "True");
   if (scalar_at(yaml, "model.seq_length").empty() && scalar_at(yaml, "model.encoder_seq_length").empty())
     add("seq_length", scalar_at(yaml, "dataset.sequence_length"));
+  // Without a limit of positions, the sequence length is the limit.
   if (scalar_at(yaml, "model.max_position_embeddings").empty()) {
     for (const char* length : {"model.seq_length", "model.encoder_seq_length", "dataset.sequence_length"}) {
       if (scalar_at(yaml, length).empty()) continue;
@@ -173,6 +178,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
       break;
     }
   }
+  // Number of GPUs: devices per node times nodes.
   const auto devices = whole_scalar(scalar_at(yaml, "trainer.devices")),
              nodes = whole_scalar(scalar_at(yaml, "trainer.num_nodes"));
   constexpr std::int64_t kMost = 1'000'000;
@@ -232,6 +238,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
       {"model.peft.lora_tuning.adapter_dim", "peft.dim"},
       {"model.peft.lora_tuning.", "peft."},
       {"model.peft.", "peft."}};
+  // References are resolved with the original paths, then the paths are renamed.
   const YamlScalars written = yaml_scalars(root);
   YamlScalars scalars;
   for (const auto& [path, value] : written) {
@@ -264,6 +271,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
     arguments.emplace_back("bf16", "True");
     out.notes.emplace_back("type of the computation not given: bf16, as recipes have it");
   }
+  // A named model already has its sizes, so the arguments with sizes are dropped.
   const bool has_model = !out.job.model.empty() || out.job.transformer;
   if (has_model) {
     std::erase_if(arguments, [](const auto& a) {
@@ -272,6 +280,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
              (flag.setting == nullptr && a.first == "vocab_size");
     });
   }
+  // Keys that are not flags of Megatron-LM. The list is limited to about 200 characters.
   std::string unknown;
   for (const auto& [name, value] : arguments) {
     std::string flag = "--" + name;

@@ -66,6 +66,7 @@ Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::
   std::error_code ignored;
   const Result<Transformer> preset = find_preset(job.model);
   const bool is_file = is_path || (!preset.ok() && std::filesystem::exists(job.model, ignored));
+  // Presets with a tower accept image options.
   const bool sees = preset.ok() && preset->tower;
   if (job.vision.image_size && !is_file && !sees) {
     return Error::at("", "--image-size",
@@ -95,6 +96,7 @@ void fill_in_length(const std::optional<Transformer>& model, JobSettings& s,
     s.seq_len_tokens = model->network->tokens;
     return;
   }
+  // Longest sequence taken from a model without a request for it, and the length for models without a limit.
   constexpr std::int64_t kLongest = 8192, kOtherwise = 2048;
   const std::int64_t longest = s.max_position.value_or(model->longest_sequence());
   s.seq_len_tokens = longest > 0 ? std::min(longest, kLongest) : kOtherwise;
@@ -264,6 +266,7 @@ void take_fewest_gpus(JobSettings& s, ResolvedJob& result) {
   const std::int64_t micro = s.micro_batch_sequences.value_or(1),
                      global = s.global_batch_sequences.value_or(0);
   const std::int64_t copies = std::clamp<std::int64_t>(s.weight_copies.value_or(1), 1, kMostRanks);
+  // The smallest multiple of the copies for which the experts divide the ranks.
   std::int64_t data = copies;
   while (data < expert * copies && (tensor * context * data) % expert != 0) data += copies;
   // No number works; check() reports the reason.
@@ -280,6 +283,7 @@ Result<bool> read_command_line(const Job& job, const std::optional<Transformer>&
                                ResolvedJob& result) {
   STEPCAST_ASSIGN(MegatronWords line, parse_megatron_command_line(*job.command_line));
   STEPCAST_TRY(note_line(job.strict, line, result));
+  // Sizes alone may change a given model; both together describe another one.
   if (base && line.settings.n_layers && line.settings.hidden_size) {
     return Error::at("", "--model")
         .found(
@@ -340,6 +344,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   STEPCAST_TRY(detail::check_numbers(settings));
   result.routine = routine_of(settings);
   STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
+  // Launch scripts often contain flags of experts for dense models, so this is a note and not an error.
   if (const auto flag = flag_of_experts(settings); flag && job.command_line && !result.model.moe) {
     result.notes.push_back(fmt::format("{} of the command line does nothing: there are no experts", *flag));
   }
@@ -371,6 +376,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
                                                                      : Framework::megatron;
   set_software_defaults(layout, job.framework.value_or(usual), settings.dtype.value_or(DType::fp32));
   use_plain_layers(job, layout, result.notes);
+  // A ZeRO stage is a term of DeepSpeed, so it selects that framework if none is given.
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) {
     layout.software.framework = Framework::deepspeed;
     if (!job.command_line && !job.deepspeed) {
@@ -391,6 +397,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
     layout.layer.operator_launches = detail::operator_launches(settings);
     layout.layer.fused.permutation = settings.fuse_permutation.value_or(false);
   }
+  // The DeepSpeed config is applied to the resolved job, and settings of the job override it.
   if (job.deepspeed) {
     STEPCAST_ASSIGN(result,
                     parse_deepspeed_config(job.deepspeed->text, job.deepspeed->name, result, job.settings));

@@ -67,6 +67,7 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   if (kept == DType::unknown) {
     return bad_value("training.dtype", s.dtype, "bfloat16, float16 or float32");
   }
+  // precision_for() resets the fp8 recipe that the sections have set.
   const Fp8Recipe recipe = layout.layer.precision.fp8;
   layout.layer.precision = precision_for(param);
   layout.layer.precision.loss_scaling = false;
@@ -98,6 +99,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
     if (degree < 1) return wrong(key, degree);
   }
   if (d.shard == 0) return wrong("data_parallel_shard_degree", 0);
+  // Computed as double, so that large degrees cannot overflow.
   double gpus = 1;
   for (const auto& [key, degree] : fixed) gpus *= static_cast<double>(degree);
   constexpr double kMostGpus = 1e9;
@@ -109,6 +111,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   layout.degrees.context = d.context;
   layout.degrees.expert = d.expert;
   layout.degrees.expert_tensor = std::max<std::int64_t>(d.expert_tensor, 0);
+  // Expert parallelism uses the ranks of data parallelism, so its degree is not a factor.
   const std::int64_t others = d.replicate * d.tensor * d.pipeline * d.context;
   std::int64_t shard = d.shard;
   if (shard == -1) {
@@ -131,6 +134,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
     layout.sharding.kind = Sharding::zero3;
     if (d.replicate > 1) layout.sharding.shard_group_size = shard * d.context;
   }
+  // By default FSDP reshards, except in pipelines, where every micro-batch would gather the weights again.
   layout.sharding.reshard_after_forward =
       s.reshard == "always" || (s.reshard == "default" && d.pipeline == 1);
   if (s.reshard != "always" && s.reshard != "default" && s.reshard != "never") {
@@ -169,6 +173,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
     }
     layout.degrees.virtual_stages = n_stages / pp;
   }
+  // Stages of torchtitan are chunks here: each rank has one or more of them.
   const std::int64_t n_chunks = pp * layout.degrees.virtual_stages;
   if (s.split_points.empty()) {
     if (n_chunks <= job.model.n_layers) {
@@ -182,6 +187,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
         .expected(fmt::format("one less than a multiple of pipeline_parallel_degree {}", pp));
   }
   layout.degrees.virtual_stages = (static_cast<std::int64_t>(s.split_points.size()) + 1) / pp;
+  // A stage has the layers from the split point before it to its own.
   std::int64_t before = 0;
   for (const std::int64_t point : s.split_points) {
     layout.pipeline.layers_per_stage.push_back(point - before);
@@ -201,6 +207,7 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   layout.batch.global_batch_sequences =
       s.global_batch > 0 ? s.global_batch : s.local_batch * layout.degrees.data;
   if (layout.degrees.pipeline == 1) return Ok{};
+  // Two ways to divide the local batch: a number of micro-batches, or their size.
   const std::int64_t micro =
       s.pipeline_micro_batches > 0 ? s.local_batch / s.pipeline_micro_batches : s.pipeline_micro_batch;
   if (micro < 1 || s.local_batch % micro != 0) {
@@ -220,6 +227,7 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
       "--num-virtual-stages-per-pipeline-rank",    "--num-layers-per-virtual-pipeline-stage",
       "--decoder-first-pipeline-num-layers",       "--decoder-last-pipeline-num-layers",
       "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"};
+  // The flags are found by name, so that the error can show the flag.
   for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
     if (std::find(std::begin(kRefused), std::end(kRefused), flag.name) == std::end(kRefused)) continue;
     if (detail::with_member(flag.setting, [&](auto field) { return (said.*field).has_value(); })) {
@@ -238,6 +246,7 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
   for (const auto& [field, degree] : degrees) {
     if (said.*field) *degree = *(said.*field);
   }
+  // The job gives all data-parallel ranks; the config's number of replicas stays.
   if (said.data) {
     if (d.replicate < 1 || *said.data % d.replicate != 0) {
       return bad_value("--data-parallel-size", *said.data,
@@ -269,9 +278,11 @@ Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::st
   STEPCAST_ASSIGN(ObjectReader root, foreign_object(document, "", name));
   ResolvedJob job;
   set_software_defaults(job.layout, Framework::torchtitan, DType::bf16);
+  // Defaults of torchtitan for configs without the sections.
   job.layout.optimizer.kind = OptimizerKind::adamw;
   job.layout.batch.seq_len_tokens = 2048;
   TorchTitanSettings settings;
+  // All errors get the name of the file.
   const auto build = [&]() -> Status {
     STEPCAST_TRY(detail::read_torchtitan_sections(root, options, settings, job));
     STEPCAST_TRY(put_over(options.said, settings, job));

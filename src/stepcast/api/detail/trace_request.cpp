@@ -46,6 +46,7 @@ Error refused(std::string_view flag, std::string found, std::string expected) {
 // Checks ranges. 0 means "not given" for all of these.
 Status check_amounts(const PredictTraceRequest& request) {
   constexpr std::int64_t kMostSamples = 100'000'000, kMostRanks = 1'000'000;
+  // A batch of 0 means that it is not given.
   for (const auto& [flag, batch] :
        {std::pair{"--batch", request.batch}, std::pair{"--recorded-batch", request.recorded_batch},
         std::pair{"--recorded-batch", request.second_batch}}) {
@@ -56,6 +57,7 @@ Status check_amounts(const PredictTraceRequest& request) {
     return refused("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks),
                    fmt::format("ranks, 1 to {}", kMostRanks));
   }
+  // A larger bucket would contain all gradients of a rank.
   constexpr double kLargestBucketMb = 1e6;
   if (!(request.bucket_mb >= 0 && request.bucket_mb <= kLargestBucketMb)) {
     return refused("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb),
@@ -100,11 +102,13 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
                          "full or selective"));
   how.recompute = recompute.value_or(how.recompute);
   STEPCAST_TRY(read_batches(request, how));
+  // The shapes of another step replace all shapes, so no other change can be combined with them.
   if (request.shapes_of_step && (!how.change.empty() || !request.dtype.empty() || request.spread.all_steps)) {
     return Error{"--shapes-of-step goes with no other change of the work, nor with --all-steps"}.advice(
         "ask for one of them at a time");
   }
   if (!request.dtype.empty()) {
+    // Recorded work is only converted to types of at least 16 bits.
     const DType type = how.change.dtype = parse_dtype(request.dtype);
     if (type != DType::bf16 && type != DType::fp16 && type != DType::fp32 && type != DType::tf32)
       return refused("--dtype", fmt::format("`{}`", request.dtype),

@@ -24,6 +24,7 @@ constexpr std::int64_t kMostLetters = 100'000;
 // A pattern with evenly spread attention (*) and FFN (-) layers among layers with a state (M), in the given shares.
 std::string spread_pattern(std::int64_t n_layers, double attention, double ffn) {
   std::string pattern;
+  // Each layer adds the shares; a letter is placed when a whole layer is due.
   double attention_due = 0, ffn_due = 0;
   for (std::int64_t layer = 0; layer < std::min(n_layers, kMostLetters); ++layer) {
     attention_due += attention;
@@ -70,6 +71,7 @@ Status apply_indexer(const JobSettings& s, Transformer& model) {
 bool add_pattern_term(std::string_view term, std::vector<bool>& pattern, std::size_t most) {
   const std::size_t close = term.find(']');
   if (!term.starts_with('[') || close == std::string_view::npos) return false;
+  // The list in brackets, which is then repeated.
   std::vector<bool> once;
   bool expects_digit = true;
   for (const char c : term.substr(1, close - 1)) {
@@ -91,6 +93,7 @@ bool add_pattern_term(std::string_view term, std::vector<bool>& pattern, std::si
     times = *said;
   }
   for (std::size_t i = 0; i < times && !once.empty(); ++i) {
+    // Checked before appending, so that a large factor cannot exhaust memory.
     if (pattern.size() + once.size() > most) return false;
     pattern.insert(pattern.end(), once.begin(), once.end());
   }
@@ -200,6 +203,7 @@ Status apply_attention_variant(const JobSettings& s, Transformer& model) {
   std::vector<bool> linear(static_cast<std::size_t>(model.n_layers), false);
   if (sparse) {
     STEPCAST_TRY(apply_indexer(s, model));
+    // Every layer has an indexer, so all layers are equal.
     if (s.indexer_every.value_or(1) <= 1) return Ok{};
   } else {
     STEPCAST_ASSIGN(linear, linear_layers(s, model.n_layers));

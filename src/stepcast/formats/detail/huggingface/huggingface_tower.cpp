@@ -203,6 +203,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   STEPCAST_TRY(first_size(vision, {"max_num_tiles"}, s.tiles));
   STEPCAST_TRY(first_size(vision, {"num_global_layers"}, s.gated_layers));
   s.tile_shapes = length_of(vision, "supported_aspect_ratios");
+  // Tiles are modelled as one square image of all tiles.
   if (s.tiles != side_of(s.tiles) * side_of(s.tiles))
     return vision.error("max_num_tiles").expected("a square: 1, 4 or 9");
   s.extra_mergers = length_of(vision, "deepstack_visual_indexes");
@@ -246,6 +247,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
 // Adds a layer. `tokens`: tokens of the image; `keys`: tokens in the attention window; `gates`: parameters of gates.
 void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
                std::int64_t keys, std::int64_t gates = 0) {
+  // Fused GEMM for queries, keys and values; keys and values may have fewer heads.
   const std::int64_t kv_width =
       s.width / s.heads * (s.kv_heads > 0 ? std::min(s.kv_heads, s.heads) : s.heads);
   b.norm(s.width, s.layer_norm).linear(s.width, s.width + 2 * kv_width, s.qkv_bias);
@@ -344,6 +346,7 @@ VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   NetworkBuilder b{"tower", s.channels * s.frames, side_of(s.tiles) * s.pixels};
   b.convolution(s.width, s.patch, s.patch, true, 0);
   if (row.patch_bias) b.bias();
+  // One class token per tile.
   const std::int64_t patches = b.side() * b.side(), tokens = patches + (row.class_token ? s.tiles : 0);
   b.tokens(tokens).parameters(s.positions * s.width + (row.class_token ? s.width : 0));
   // Gated position tables: within a tile, of tiles before the layers, and of tiles after them.
@@ -351,6 +354,7 @@ VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   if (s.positions > 0) b.add_vectors(s.width);
   if (row.norm_in_front) b.norm(s.width, row.layer_norm);
   b.end_block();
+  // Windows are squares of `across` patches per side.
   const std::int64_t across = s.window > 0 && s.patch > 0 ? s.window / s.patch : 0;
   for (std::int64_t layer = 0; layer < s.layers; ++layer) {
     const bool all = across == 0 || std::ranges::count(s.see_all, layer) > 0;
@@ -364,6 +368,7 @@ VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   tower.network = *model.network;
   tower.blocks = model.kind_of_layer;
   tower.image_size = s.pixels;
+  // Llama 3.2 Vision attends to all tokens of the tower; the others insert merged patches into the text.
   tower.tokens_per_image = row.projector == Projector::tiles ? tokens : patches / (s.merge * s.merge);
   return tower;
 }
@@ -436,6 +441,7 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
     missing = fmt::format("towers for pictures and sound are not counted ({})", problem);
     return Tower{};
   }
+  // An image must contain at least one merged patch.
   const std::int64_t step = s.patch * s.merge;
   if (settings.image_size) {
     constexpr std::int64_t kLargest = 8192;
