@@ -356,7 +356,7 @@ void note_changed_figures_of(const ResolvedJob& job, const Layout& layout, const
   const Platform& platform = steps.platform();
   if (platform.changed.empty()) return;
   // Each of these notes needs a forecast.
-  constexpr std::size_t kMostPriced = 8;  // a step each
+  constexpr std::size_t kMostPriced = 8;
   const Result<StepPrediction> now = steps.predict(job.model, layout);
   for (std::size_t i = 0; i < platform.changed.size(); ++i) {
     const ChangedFigure& figure = platform.changed[i];
@@ -693,7 +693,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
     add_power(forecast, step.platform(), request.power_limit_W, &shares);
   }
   add_promise(job.model, step.layout_origin, forecast);
-  if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // the layout of a log ran
+  if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // the layout in a log was run, not searched
   if (!forecast.fits())
     notes.push_back(step.on_several_pools() ? "does not fit into the memory of every pool"
                                             : note_no_fit(request.job, job, step.platform(), steps));

@@ -66,7 +66,7 @@ std::vector<JobSettings> ways_to_shard(const Job& job) {
   const JobSettings states{.distributed_optimizer = true}, weights{.zero_stage = 3};
   const WeightSharding sharding = weight_sharding(job);
   if (sharding == WeightSharding::first) return {none, {.zero_stage = 1}, {.zero_stage = 2}, weights};
-  if (sharding == WeightSharding::always) return {none};  // resolve() shards them
+  if (sharding == WeightSharding::always) return {none};  // resolve() adds the sharding
   return {none, states};
 }
 

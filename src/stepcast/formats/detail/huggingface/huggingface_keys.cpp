@@ -160,7 +160,7 @@ JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& not
   if (!config.is_object()) return config;
   // Grok 2 was published with the model type of another model.
   if (text_of(config, "model_type") == "git" && config.find("residual_moe") != nullptr) {
-    JsonValue::Object members;  // Grok 2 as it was published, under the name of another model
+    JsonValue::Object members;  // Grok 2, published with the model type of another model
     for (const JsonValue::Member& member : config.members())
       members.push_back({member.key, member.key == "model_type" ? JsonValue{"grok"} : member.value});
     JsonValue grok{std::move(members)};
