@@ -693,7 +693,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
     add_power(forecast, step.platform(), request.power_limit_W, &shares);
   }
   add_promise(job.model, step.layout_origin, forecast);
-  if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // the layout in a log was run, not searched
+  if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // a log: not searched
   if (!forecast.fits())
     notes.push_back(step.on_several_pools() ? "does not fit into the memory of every pool"
                                             : note_no_fit(request.job, job, step.platform(), steps));
