@@ -169,7 +169,7 @@ bool is_file(const std::filesystem::path& place) {
 // Input files among the values of a verb's flags and arguments. A platform includes the platforms that it extends,
 // a folder of traces its files. Other values that are accidentally names of folders (`--gpus 8`) are ignored.
 std::vector<std::filesystem::path> files_read_by(const CLI::App& verb) {
-  // `calibrate` may overwrite its own platform. It checks by itself which of the extended platforms are protected.
+  // `calibrate` may overwrite its own platform, and checks later which of the extended platforms are protected.
   const bool calibrates = verb.get_parent() != nullptr && verb.get_parent()->get_name() == "calibrate";
   std::vector<std::filesystem::path> files;
   for (const CLI::Option* option : verb.get_options()) {

@@ -455,7 +455,7 @@ Verb predict_verb() {
           }};
 }
 
-// stepcast export: a prediction whose purpose is its output files.
+// stepcast export: a prediction that is only made for its output files.
 Verb export_verb() {
   Verb verb = predict_verb();
   verb.name = "export";
