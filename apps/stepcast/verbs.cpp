@@ -39,7 +39,7 @@ std::string without_controls(std::string_view text) {
 
 namespace {
 
-// Whether the descriptor is a terminal with colors, and NO_COLOR is not set (no-color.org).
+// Whether the descriptor is a terminal with colours, and NO_COLOR is not set (no-color.org).
 bool shows_colours(int descriptor) {
   const char* const off = std::getenv("NO_COLOR");
   const char* const kind = std::getenv("TERM");
@@ -52,7 +52,7 @@ constexpr std::string_view kBold = "\033[1m", kRed = "\033[1;31m", kGreen = "\03
 struct Coloured {
   std::string_view begin, code;
 };
-// Beginnings of lines that are colored.
+// Beginnings of lines that are coloured.
 constexpr std::array kColoured{Coloured{"Step time ", kBold}, Coloured{"Memory: fits", kGreen},
                                Coloured{"Memory: does not fit", kRed}, Coloured{"note: ", kFaint}};
 

@@ -52,7 +52,7 @@ inline constexpr int kDiffers = 4;        // compare --fail-above: the step time
 // files may contain escape sequences. Write errors are reported at the end (command_line.cpp).
 void print_text(std::string_view text);
 [[nodiscard]] std::string without_controls(std::string_view text);
-// The text with verdict lines in terminal colors.
+// The text with verdict lines in terminal colours.
 [[nodiscard]] std::string coloured(std::string_view text);
 // "stepcast: error:", in red on a terminal.
 [[nodiscard]] std::string error_prefix(std::string_view program);

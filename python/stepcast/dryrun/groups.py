@@ -169,7 +169,7 @@ class Collectives:
 
     def _kinds_by(self, sizes: List[int], group: Any) -> None:
         """Ranks that send different amounts to this one do different work, for example with uneven tables."""
-        if not 1 < len(set(sizes)) <= _MOST_KINDS or 0 in sizes:  # 0: to one neighbor, as in ring attention
+        if not 1 < len(set(sizes)) <= _MOST_KINDS or 0 in sizes:  # 0: to one neighbour, as in ring attention
             return
         ranks = dist.get_process_group_ranks(group)
         self.kinds = [[r for r, size in zip(ranks, sizes) if size == kind] for kind in sorted(set(sizes))]

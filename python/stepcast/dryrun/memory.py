@@ -1,4 +1,4 @@
-"""Simulated GPU memory: the lifetimes of fake storages, and the behavior of PyTorch's caching allocator."""
+"""Simulated GPU memory: the lifetimes of fake storages, and the behaviour of PyTorch's caching allocator."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@
 namespace stepcast {
 namespace {
 
-// Collects rows and writes the file of a shard. Every write replaces the whole file, so writes are at least
-// 250 ms and 20 times the duration of the last write between two. Thread-safe.
+// Collects rows and writes the file of a shard. Every write replaces the whole file, so it waits for at least
+// 250 ms and for 20 times the duration of the last write. Thread-safe.
 class RowWriter {
  public:
   RowWriter(const SweepFolder& folder, std::string file, const SweepSpec& spec, SweepRows rows)
@@ -65,8 +65,8 @@ class RowWriter {
   Clock::duration took_{};
 };
 
-// The step of a sweep point, with options that make it cheap. Not null `platform`: GPUs are given in nodes,
-// of this platform's size unless the point has a size. Errors: an invalid value of `--layout`.
+// The question about the step of a sweep point, with options that make it cheap. `platform` is given if the
+// point counts nodes; its nodes have the size of the point or of the platform. Errors: an invalid `--layout`.
 Result<StepQuestion> step_of(SweepQuestion&& point, const Platform* platform) {
   StepQuestion asked;
   PredictRequest& step = asked.step;

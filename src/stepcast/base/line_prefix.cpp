@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 20> kPrefixes{
     "%H: ",            // pdsh, DeepSpeed's launcher: "worker-1: "
 };
 
-// Length of the terminal escape sequence at the start of `text`, or 0. Color codes are also recognised
+// Length of the terminal escape sequence at the start of `text`, or 0. Colour codes are also recognised
 // without their escape character ("[31m"), which some log collectors drop.
 std::size_t escape_length(std::string_view text) {
   std::size_t at = 0;

@@ -1,4 +1,4 @@
-// Removes terminal colors and the prefixes that launchers, containers and system logs add, so that log lines
+// Removes terminal colours and the prefixes that launchers, containers and system logs add, so that log lines
 // are as the program wrote them. All log readers use this and therefore accept the same prefixes.
 //
 //   std::string buffer;

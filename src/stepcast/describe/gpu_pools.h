@@ -1,4 +1,4 @@
-// The GPUs that train one job: pools of equal GPUs, and the zones (data centers, regions) that the pools are
+// The GPUs that train one job: pools of equal GPUs, and the zones (data centres, regions) that the pools are
 // in. This header parses the values of --gpus and --zone.
 //
 //   parse_cluster("64xdgx-h100@east+64xdgx-a100@west", {"east:bandwidth=400Gbps", "west:bandwidth=400Gbps"})

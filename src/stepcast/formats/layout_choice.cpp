@@ -136,7 +136,8 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
       if (pipeline > 1 && shards_weights_first(job_)) break;
       for (std::int64_t tensor = 1; tensor <= std::min(bounds_.gpus_per_node, n_gpus / pipeline);
            tensor *= 2) {
-        // A pipeline is used only if tensor parallelism inside a node is not enough.
+        // Dense models combine a pipeline only with the largest tensor degree of a node, unless the job gives
+        // another one.
         if (pipeline > 1 && !job_.settings.tensor && 2 * tensor <= bounds_.gpus_per_node && n_experts == 0)
           continue;
         for (std::int64_t expert = 1;

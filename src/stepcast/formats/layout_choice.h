@@ -41,7 +41,7 @@ struct LayoutChoice {
 // Limits of the layouts.
 struct LayoutBounds {
   Bytes memory;                    // per GPU
-  std::int64_t gpus_per_node = 1;  // limit of tensor and expert parallelism
+  std::int64_t gpus_per_node = 1;  // limit of tensor parallelism
 };
 
 // A search over the usual layouts of a job.

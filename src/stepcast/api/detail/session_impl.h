@@ -64,7 +64,7 @@ struct PricedPlatform {
 
 // Key of the cache of planned layouts: all inputs of the layout search.
 struct LayoutQuestion {
-  Job job;  // command lines and config files are not compared
+  Job job;  // has no file or command line of a framework
   // The job with its default layout. Compared too, because files that the job names may have changed.
   Transformer model;
   Layout usual;

@@ -109,7 +109,7 @@ Status apply_latents(const JobSettings& s, Transformer& model) {
 }
 
 // Sliding window: "4095,0", "(4095, 0)" or "(-1, -1)", tokens before and after; -1 means all. Only the first
-// number is used, because attention is causal.
+// number is used.
 Status apply_window(const JobSettings& s, Transformer& model) {
   if (!s.window || s.window->empty()) return Ok{};
   std::string_view text = *s.window;

@@ -45,7 +45,8 @@ struct ConfigWords {
   // Below 0: not given.
   double gradient_clip = -1;
   double adapter_dropout = -1;
-  double expert_capacity = -1;  // capacity factor, padded; 0 or less, or with sparse_experts: none
+  // Capacity factor with padding. Used if it is above 0 and sparse_experts is "false".
+  double expert_capacity = -1;
   std::string sparse_experts;
 };
 

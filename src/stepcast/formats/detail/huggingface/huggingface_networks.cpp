@@ -43,8 +43,8 @@ Status in_range(const ObjectReader& keys, std::string_view key, std::int64_t siz
   return keys.wrong(key, size, fmt::format("1 to {}", largest));
 }
 
-// ViT. The defaults are those of ViT-Base; number types of activations and dropout have no effect on the
-// modelled operations.
+// ViT. The defaults are those of ViT-Base. Ignored keys (activation, dropout) do not change the modelled
+// operations.
 Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const VisionSettings& settings) {
   std::array<std::int64_t, 5> sizes{12, 768, 12, 3072, 16};
   constexpr std::pair<std::string_view, std::int64_t> kKeys[] = {{"num_hidden_layers", 1000},
