@@ -309,11 +309,11 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   STEPCAST_ASSIGN(std::vector<PooledLayout> found, pool_layouts(asked, pools));
   const PoolSplit& split = found.front().split;
   const bool stages = split.over == SpreadOver::stages;
+  // With stages, pool 0 represents the step; with replicas, the slowest pool does.
   const std::size_t base = stages ? 0 : split.slowest;
   ResolvedJob job = found.front().job;
   STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(detail::check_micro_batches(split.layouts[split.slowest]));
-  // With stages, pool 0 represents the step; with replicas, the slowest pool does.
   const bool is_searched = asked.completes || leaves_layout_open(request.job);
   if (is_searched) job.notes.push_back("layout not given: " + short_flags_of(found.front()));
   LaidOut step{std::move(job), split.layouts[split.slowest], split.steps[base], std::move(sites), base};

@@ -59,8 +59,8 @@ std::optional<ConfigTarget> target_named(std::string_view name) {
       *setting);
 }
 
-// The kind of training of a TRL config, which does not name its trainer. Each key in the table exists in one
-// trainer's config only; `loss_type` decides in the other cases. Default: sft.
+// The kind of training of a TRL config, which does not name its trainer. A `loss_type` of KTO or SimPO decides
+// first, then the first key of the table that is present, then the other loss types. Default: sft.
 std::string work_of_trl(const JsonValue& root) {
   constexpr std::pair<const char*, const char*> kKeys[] = {{"num_generations", "grpo or ppo"},
                                                            {"reward_funcs", "grpo or ppo"},
