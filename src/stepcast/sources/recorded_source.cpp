@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-// The device of the first rank that names one. A job runs on one kind of GPU, so the others are not compared.
+// The device of the first rank that names one. Later ranks are not compared with it.
 std::string RecordedSource::device() const {
   for (const RecordedRank& rank : traces_.ranks)
     if (!rank.devices.empty() && !rank.devices.front().name.empty()) return rank.devices.front().name;

@@ -35,8 +35,9 @@ class RecordedSource {
   // in which there is nothing to compare.
   [[nodiscard]] virtual std::vector<std::int64_t> steps() const { return {}; }
 
-  // The task graph of step `how.step`, by default the last step. Work without a recorded time is priced by
-  // `platform`. Errors: a step that was not recorded; times that neither the files nor a platform supply.
+  // The task graph of step `how.step`. Default: the typical step of profiler traces (rebuild_program()), the
+  // last step of a pipeline timeline, the only step of other formats. Work without a recorded time is priced
+  // by `platform`. Errors: a step that was not recorded; times that neither the files nor a platform supply.
   [[nodiscard]] virtual Result<RecordedProgram> program(const RebuildOptions& how,
                                                         const Platform* platform = nullptr) const = 0;
 

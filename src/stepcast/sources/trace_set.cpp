@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr SourceKindId kProfiler = SourceKindId::profiler, kExecution = SourceKindId::execution;
 
 // The words of a file name without those that name the kind of file. Two traces of one run have the same key:
-// "et_rank3.json.gz" and "kineto_rank3.json.gz" both give "rank3 " with the words of words_of_name().
+// "et_rank3.json.gz" and "kineto_rank3.json.gz" both give "rank3 ".
 std::string pairing_key(const fs::path& file) {
   static const std::set<std::string, std::less<>> kKindWords{
       "et", "eg", "kineto", "trace", "execution", "graph", "pt", "json", "gz", "host", "device", "profiler"};

@@ -80,8 +80,7 @@ struct TraceSet {
 [[nodiscard]] Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces,
                                                std::vector<RankFile> files);
 
-// Options of import_rank(), which writes one step of one rank: `step`, by default the last step with GPU
-// work.
+// Options of import_rank(), which reads one rank, usually one step of it.
 struct ImportOptions {
   // The step to keep; none: the step that replay() would choose.
   std::optional<std::int64_t> step{};

@@ -1,6 +1,6 @@
 // Reads a training log line by line. A multi-pattern search finds which known texts occur in a line; lines
-// without any of them are dropped at once, which is nearly all lines of most logs. The others go to the
-// parser of their kind: table rows, patterns, multi-line frameworks, progress bars, named units, or settings.
+// without any of them are dropped at once. The others go to the parser of their kind: table rows, patterns,
+// multi-line frameworks, progress bars, named units, or settings.
 #include "stepcast/logs/detail/log_scanner.h"
 
 #include <algorithm>

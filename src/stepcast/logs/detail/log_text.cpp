@@ -1,5 +1,5 @@
-// Numbers, dates and text search in log lines. Written for speed: a log may have millions of lines, and most
-// of them are only searched.
+// Numbers, dates and text search in log lines. The search is an Aho-Corasick automaton in a flat table, since
+// every byte of a log passes through it.
 #include "stepcast/logs/detail/log_text.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Reconstructs dependencies between GPU streams. CUDA events make one stream wait for another, but most
-// traces record only the calls and not which event or stream they refer to. The rules below follow the usage
-// in PyTorch: record and wait in pairs, waits around collectives, and DDP's final wait. Concluded edges are
-// checked against recorded times.
+// Reconstructs dependencies between GPU streams. CUDA events make one stream wait for another, but a trace
+// without cuda_sync records shows only the calls, and not which event or stream they refer to. The rules
+// below follow the usage in PyTorch: record and wait in pairs, waits around collectives, and the final wait
+// of DDP. Concluded edges are checked against recorded times.
 #include "stepcast/rebuild/detail/gpu_waits.h"
 
 #include <algorithm>

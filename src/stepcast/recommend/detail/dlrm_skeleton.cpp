@@ -1,6 +1,6 @@
 // Reduces the step of one rank to the tasks with times that depend on the sharding. All other tasks become
-// fixed distances (longest paths) between these nodes. Evaluating a sharding then takes a few dozen additions
-// per rank instead of a simulation.
+// fixed distances (longest paths) between these nodes. A sharding is then evaluated with a few additions per
+// rank and path instead of a simulation.
 #include "stepcast/recommend/detail/dlrm_skeleton.h"
 
 #include <algorithm>

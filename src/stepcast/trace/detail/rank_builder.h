@@ -1,4 +1,4 @@
-// Turns the events of a profiler trace into the arrays of a RecordedRank.
+// Builds a RecordedRank from the events of a profiler trace.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,25 @@ namespace stepcast::detail {
 
 class RankFold;
 
+// Collects the events of one file.
 class RankBuilder {
  public:
-  // Events go into `fold` and are not kept, where there is one.
+  // With a `fold`, events are added to it and not kept.
   explicit RankBuilder(std::string file, RankFold* fold = nullptr);
   RankBuilder(const RankBuilder&) = delete;
   RankBuilder& operator=(const RankBuilder&) = delete;
 
-  // The header's fields go straight in here.
+  // The rank being built; the reader writes header fields into it.
   [[nodiscard]] RecordedRank& rank() { return rank_; }
 
+  // Adds an event. Skipped events are counted by reason.
   void add(const KinetoEvent& event);
 
-  // All events have been added. `base_time_ns` is added to every start.
+  // Call after the last event. `base_time_ns` is added to all starts. Error: times out of range.
   [[nodiscard]] Result<RecordedRank> finish(std::int64_t base_time_ns);
 
  private:
-  using Row = std::pair<std::int64_t, std::int64_t>;  // pid, tid
+  using Row = std::pair<std::int64_t, std::int64_t>;  // (pid, tid)
   struct RowHash {
     std::size_t operator()(const Row& row) const noexcept {
       return std::hash<std::int64_t>{}(row.first) * 31 + std::hash<std::int64_t>{}(row.second);
