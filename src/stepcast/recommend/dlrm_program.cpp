@@ -17,7 +17,8 @@
 namespace stepcast {
 namespace {
 
-constexpr double kFirstBucketBytes = 1 << 20, kBucketBytes = 25.0 * (1 << 20);  // of DistributedDataParallel
+constexpr double kFirstBucketBytes = 1 << 20,
+                 kBucketBytes = 25.0 * (1 << 20);  // buckets of DistributedDataParallel
 
 // Host time in microseconds of an operator that launches a kernel in an eager framework: T1 + T2 + T3 + T4 of
 // the shipped host tables (A100 39 us, H100 42 us, MI300X 39 us). Each further kernel of the operator takes
@@ -129,8 +130,8 @@ class RankBlock {
       reduce_now();
     }
     if (tasks.table_reduction.valid()) gradients.push_back(Moment::end_of(tasks.table_reduction));
+    // A sorted backward pass launches 12 kernels, one with atomic updates 3.
     tasks.lookup_backward =
-        // A sorted backward pass launches 12 kernels, one with atomic updates 3.
         kernel("lookup backward", KernelClass::embedding, habits_.sorted_backward ? 12 : 3, gradients);
     ready_after_ = Moment::end_of(tasks.lookup_backward);
     reduce_now();

@@ -183,10 +183,11 @@ Status refuse_archives(const Tree& tree, const fs::path& folder) {
   return Ok{};
 }
 
-// Moves the files of ranks that were not requested from `files` to `listing.unopened`. The order of both
-// parts is kept.
 // True if the name of the file shows a rank that was not requested.
 using OfAnotherRank = std::function<bool(const fs::path&)>;
+
+// Moves the files of ranks that were not requested from `files` to `listing.unopened`. The order of both
+// parts is kept.
 void leave_unopened(std::vector<fs::path>& files, const OfAnotherRank& other, TraceListing& listing) {
   const auto others = std::stable_partition(files.begin(), files.end(), std::not_fn(other));
   listing.unopened.insert(listing.unopened.end(), others, files.end());

@@ -159,7 +159,8 @@ std::string event_place(const JsonSplitter& splitter, std::size_t position) {
   return place;
 }
 
-// Combines events that are written as begin and end. On each row the innermost open event ends first.
+// Combines events that are written as begin and end. On each row the innermost open event ends first. An end
+// without a begin is passed on, so that it is counted as skipped.
 class EventPairs {
  public:
   // True if `event`, read from `text`, is complete: a complete event, or a begin event that this end
@@ -174,8 +175,7 @@ class EventPairs {
       open.back().append(JsonSplitter::kPadding, ' ');
       return false;
     }
-    if (open.empty() || event.reason != detail::kWithoutPair)
-      return true;  // an end of nothing, which is counted
+    if (open.empty() || event.reason != detail::kWithoutPair) return true;  // an end without a begin
     const std::int64_t end_ns = event.start_ns;
     text_ = std::move(open.back());
     open.pop_back();

@@ -94,8 +94,6 @@ bool is_consistent(const ExecutionTrace& trace) {
          });
 }
 
-// ---- what a file holds
-
 // Tables of the CPU side.
 void host(ColumnFile& file, RecordedRank& rank, Names& names) {
   table(file, "threads", rank.threads)
@@ -250,8 +248,6 @@ void all_columns(ColumnFile& file, RankFile& content) {
   if (content.execution_trace) execution_trace(file, *content.execution_trace);
 }
 
-// ---- texts
-
 // Codes in the column of texts: end of a text, and a zero byte inside a text.
 constexpr std::int64_t kEnd = 0, kZero = 256;
 
@@ -281,8 +277,6 @@ bool read_texts(const std::vector<std::int64_t>& letters, StringTable& texts) {
   }
   return text.empty();
 }
-
-// ---- files
 
 // The error for a damaged file.
 Error damaged(const std::string& name, std::string found) {

@@ -104,7 +104,7 @@ struct StreamSync {
 // Totals of the caching allocator on a GPU after an allocation or release (event "[memory]", recorded with
 // profile_memory).
 struct AllocatorState {
-  Nanoseconds start{};  // when
+  Nanoseconds start{};  // time of the event
   std::int32_t device = 0;
   std::int64_t allocated_bytes = 0;
   std::int64_t reserved_bytes = 0;

@@ -95,9 +95,8 @@ constexpr std::size_t kHeader = 12, kFooter = 4;
 // bytes; records with images and graphs are large
 constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 28;
 
+// Reads a little-endian number from the first bytes; missing bytes count as 0. The host must be little-endian.
 template <class T>
-// Reads a little-endian number from the first bytes; missing bytes count as 0. The host is little-endian,
-// too.
 T little_endian(std::string_view bytes) {
   T value{};
   std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));

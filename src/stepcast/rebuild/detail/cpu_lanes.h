@@ -54,7 +54,7 @@ struct CpuLanes {
   std::vector<std::vector<CpuTask>> tasks;  // [lane]
   std::vector<CpuWait> waits;
   std::vector<Handoff> handoffs;            // here, threads are numbers of lanes
-  std::uint64_t dropped_polling_calls = 0;  // calls of threads that only poll
+  std::uint64_t dropped_polling_calls = 0;  // number of calls on threads that only poll
 };
 
 // Gaps without an open operator are idle from this length on, in microseconds. Idle time is cut out.

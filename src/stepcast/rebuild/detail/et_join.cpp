@@ -42,8 +42,8 @@ std::vector<std::size_t> find_runs(const Names& pattern, const Names& text) {
   return found;
 }
 
-// Which names of two threads are compared; each level is tried after the previous one failed.
-// Of the names that both files contain.
+// Which names of two threads are compared, of those that both files contain. Each level is tried after the
+// previous one failed.
 enum class Compared : std::uint8_t {
   all,
   operators,  // without annotations

@@ -161,7 +161,7 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
       const std::int32_t ahead = behind;
       if (behind == kNone || w.end_us >= g.work(behind).end_us) behind = i;
       if (w.call != kNone) {
-        if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // below
+        if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // ordered below
         start.launch = launch_edge(g, static_cast<std::size_t>(i), constants, into, own_delays);
         if (ahead == kNone) continue;
         start.order = overlaps(g, g.work(ahead), w) ? beside_edge(g, w)

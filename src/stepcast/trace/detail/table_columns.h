@@ -39,8 +39,6 @@ inline constexpr std::int64_t kLatest = std::int64_t{1} << 61U;
 // for each member, and takes 7 to 20 bytes per cell. A damaged count therefore cannot allocate much memory.
 inline constexpr std::uint64_t kRowBytes = 24;
 
-// ---- members as whole numbers
-
 // True for types Id<Tag>.
 template <class Value>
 inline constexpr bool kIsId = false;
@@ -89,8 +87,6 @@ template <class Value>
 [[nodiscard]] constexpr std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
-
-// ---- tables, written and read by the same calls
 
 // The columns of a file and its texts. A reader fills the texts before reading columns.
 struct ColumnFile {
