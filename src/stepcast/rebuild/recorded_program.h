@@ -89,6 +89,7 @@ class DelayTable {
   }
   // `id` must be valid.
   [[nodiscard]] const DelayClass& of(DelayId id) const { return classes_[id.index()]; }
+  // Number of classes; ids are 0 to size() - 1.
   [[nodiscard]] std::size_t size() const { return classes_.size(); }
 
  private:

@@ -93,12 +93,14 @@ enum class ShardingKind : std::uint8_t {
   data_parallel,   // a copy on every rank
   grid_shard,      // equal shares of the columns, each split table_row_wise
 };
+// The name in job files and TorchRec plans: "table_wise".
 [[nodiscard]] std::string_view to_string(ShardingKind kind);
 // The kind with this name; empty if there is none.
 [[nodiscard]] std::optional<ShardingKind> parse_sharding_kind(std::string_view text);
 
 // Where rows are stored: GPU memory, host memory, or host memory with a cache in GPU memory.
 enum class TableMemory : std::uint8_t { hbm, uvm, uvm_cached };
+// The name in JSON: "uvm_cached".
 [[nodiscard]] std::string_view to_string(TableMemory memory);
 
 // Default share of a table's rows in the cache. Source: default of TorchRec.
@@ -164,6 +166,7 @@ enum class DlrmStack : std::uint8_t {
   // Version 2, of 2020: whole tables, kernel by kernel, no overlap.
   hugectr_2,
 };
+// The name in job files: "hugectr-2".
 [[nodiscard]] std::string_view to_string(DlrmStack stack);
 // The stack with this name ("hugectr-2"); empty if there is none.
 [[nodiscard]] std::optional<DlrmStack> parse_dlrm_stack(std::string_view text);

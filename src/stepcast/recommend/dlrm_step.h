@@ -65,6 +65,7 @@ class DlrmStepModel {
   // Lower bound for placements of whole tables on equal ranks: the step time if work and vectors were spread
   // evenly.
   [[nodiscard]] double least_step_us();
+  // The same bound for expected_us().
   [[nodiscard]] double least_expected_us();
   // Replaces the reuse factors of all tables by those of another batch: [table]. Shardings are priced again.
   void set_reuse(const std::vector<ReuseFactors>& reuse);
@@ -72,12 +73,14 @@ class DlrmStepModel {
   // Sets deviations from the described model. Each call replaces the previous ones.
   void set_what_if(const DlrmWhatIf& what_if);
 
+  // The arguments of create().
   [[nodiscard]] const Dlrm& model() const;
   [[nodiscard]] const DlrmTraining& training() const;
   // True if an empty plan is allowed: popular rows on every rank, the other rows spread by row.
   [[nodiscard]] bool is_hybrid() const;
   [[nodiscard]] std::int64_t n_ranks() const;
   [[nodiscard]] std::int64_t gpus_per_node() const;
+  // The Program of all ranks, the same for all shardings.
   [[nodiscard]] const Program& program() const;
   // Costs and timeline of the last predict().
   [[nodiscard]] const Costs& costs() const;

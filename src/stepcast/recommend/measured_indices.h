@@ -44,6 +44,7 @@ struct MeasuredIndices {
   std::int64_t batches = 0;
 };
 
+// Which tables are expected, and how batches are formed.
 struct MeasureOptions {
   const std::vector<EmbeddingTable>* tables = nullptr;  // names, and numbers of rows that bound the indices
   std::int64_t batch_samples = 0;                       // 0: the whole file is one batch

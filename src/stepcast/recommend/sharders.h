@@ -18,11 +18,13 @@
 
 namespace stepcast {
 
+// The rules, in the order above.
 enum class Sharder : std::uint8_t { naive, random, size, lookup, norm_lookup, size_lookup };
 inline constexpr std::array kSharders{Sharder::naive,  Sharder::random,      Sharder::size,
                                       Sharder::lookup, Sharder::norm_lookup, Sharder::size_lookup};
 // The name in JSON and on the command line: "size_lookup".
 [[nodiscard]] std::string_view to_string(Sharder sharder);
+// The sharder with this name, also with '-' or the suffix "_greedy"; empty if it is unknown.
 [[nodiscard]] std::optional<Sharder> parse_sharder(std::string_view text);
 
 // Limits for the greedy sharders.

@@ -13,6 +13,7 @@
 
 namespace stepcast {
 
+// Returns the bytes of the file. Never fails; amounts beyond 2^62 are clamped.
 [[nodiscard]] std::string chakra_text(const OperationGraph& graph);
 
 }  // namespace stepcast

@@ -49,6 +49,7 @@ struct EtCollective {
 
 // A call of the CUDA runtime that orders work.
 struct EtRuntimeCall {
+  // What the call does.
   enum class Kind : std::uint8_t {
     record_event,  // `event` completes after all work already on `stream`
     wait_event,    // later work on `stream` waits for `event`

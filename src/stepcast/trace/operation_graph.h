@@ -18,6 +18,7 @@ namespace stepcast {
 
 // An operation.
 struct GraphNode {
+  // memory_load and memory_store are copies to and from the GPU.
   enum class Kind : std::uint8_t { computation, memory_load, memory_store, collective, send, receive };
 
   std::uint64_t id = 0;
@@ -38,6 +39,7 @@ struct GraphNode {
   std::int64_t tag = 0;                                  // distinguishes transfers between two ranks
   std::size_t first_dependency = 0, end_dependency = 0;  // range in OperationGraph::dependencies
 };
+// A text for users: "memory load".
 [[nodiscard]] std::string_view to_string(GraphNode::Kind kind);
 
 // The part of a graph that is the step of its rank. Without a mark, the step is the whole graph, from the
@@ -83,6 +85,7 @@ struct OperationGraphSummary {
   double recorded_gpu_ms = 0;                             // sum over nodes that are not on the CPU
   double transfer_bytes = 0;                              // bytes of collectives and sends in the file
 };
+// Counts the nodes of a graph by kind and by known amounts.
 [[nodiscard]] OperationGraphSummary summarize(const OperationGraph& graph);
 
 }  // namespace stepcast

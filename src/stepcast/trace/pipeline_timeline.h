@@ -27,6 +27,7 @@ struct PipelineOp {
   double start_us = 0;
   double duration_us = 0;
 
+  // Lanes 1 to 3 are transfers.
   [[nodiscard]] bool is_transfer() const { return lane >= 1 && lane <= 3; }
   [[nodiscard]] double end_us() const { return start_us + duration_us; }
 };
@@ -43,6 +44,7 @@ struct PipelineTimeline {
 
 // Reads a file. Errors: JSON of another form, an operator without name, step or thread.
 [[nodiscard]] Result<PipelineTimeline> read_pipeline_timeline(const std::filesystem::path& file);
+// The same from memory; `name` is used in errors.
 [[nodiscard]] Result<PipelineTimeline> parse_pipeline_timeline(std::string_view content, std::string name);
 
 }  // namespace stepcast

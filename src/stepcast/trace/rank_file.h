@@ -39,6 +39,7 @@ struct RankFile {
 // file, content that is not a recording, content that is larger than 16 MiB and more than 64 times the size
 // of the file.
 [[nodiscard]] Result<RankFile> read_rank_file(const std::filesystem::path& file);
+// The same from memory; `name` is used in errors and becomes the file of the rank.
 [[nodiscard]] Result<RankFile> parse_rank_file(std::string_view bytes, const std::string& name);
 
 }  // namespace stepcast

@@ -34,6 +34,7 @@ struct RecordedThread {
 
 // A stretch of CPU time in a framework operator, an annotation or a ProfilerStep.
 struct CpuOp {
+  // step: a mark ProfilerStep#N.
   enum class Kind : std::uint8_t { op, annotation, step };
 
   Nanoseconds start{};
@@ -89,6 +90,7 @@ struct GpuOp {
 
 // A synchronisation record (category cuda_sync).
 struct StreamSync {
+  // stream_wait_event: a stream waits. The others: the CPU waits for an event, a stream or a whole context.
   enum class Kind : std::uint8_t { stream_wait_event, event_sync, stream_sync, context_sync, other };
 
   Nanoseconds start{};
@@ -149,6 +151,7 @@ struct RepairedTimes {
   // Corrected time as a share of the recorded GPU time, or of the time in steps, whichever is larger.
   double share = 0;
 
+  // Number of corrected events.
   [[nodiscard]] std::uint64_t events() const { return gpu_work + cpu_time + steps; }
 };
 // From this share on, every verdict about the file mentions the correction. Assumed.

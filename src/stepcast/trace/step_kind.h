@@ -7,6 +7,7 @@
 
 namespace stepcast {
 
+// The reasons that are distinguished.
 enum class StepKind : std::uint8_t {
   ordinary,
   loader,      // it waits for its data loader

@@ -31,6 +31,7 @@ struct KinetoEvent;
 // A selection for one file.
 class StepSelection {
  public:
+  // An empty selection, for the first pass.
   StepSelection();
   StepSelection(StepSelection&&) noexcept;
   StepSelection& operator=(StepSelection&&) noexcept;

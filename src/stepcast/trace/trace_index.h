@@ -52,7 +52,9 @@ class TraceIndex {
   // `recorded` must outlive the index.
   explicit TraceIndex(const RecordedRank& recorded);
 
+  // The rank of this index.
   [[nodiscard]] const RecordedRank& recorded() const { return *recorded_; }
+  // find_steps() of the rank.
   [[nodiscard]] std::span<const RecordedStep> steps() const { return steps_; }
   // [CPU operator] enclosing operator on its thread; -1: none.
   [[nodiscard]] std::span<const std::int32_t> parent_of_op() const { return parent_of_op_; }

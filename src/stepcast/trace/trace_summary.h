@@ -28,11 +28,13 @@ enum class ExternalIdMeaning : std::uint8_t {
   correlation,
   unclear,
 };
+// The name in JSON output: "op".
 [[nodiscard]] std::string_view to_string(ExternalIdMeaning meaning);
 [[nodiscard]] ExternalIdMeaning external_id_meaning(const RecordedRank& rank);
 
 // The counts and times of a rank.
 struct RankSummary {
+  // A step mark.
   struct Step {
     std::int64_t number = 0;
     Microseconds start;  // since the first event
@@ -42,11 +44,13 @@ struct RankSummary {
     // The median step of the same shape, if shapes differ; also set by judged().
     std::optional<std::int64_t> like_step;
   };
+  // Number of events on a CPU thread.
   struct Thread {
     std::size_t ops = 0;
     std::size_t annotations = 0;  // including steps
     std::size_t calls = 0;
   };
+  // Number of events and busy time of a GPU stream.
   struct Stream {
     std::int32_t device = 0;
     std::int32_t stream = 0;
@@ -108,6 +112,7 @@ struct ExecutionTraceSummary {
   std::size_t collectives_with_size = 0;
 };
 
+// Counts collectives, waits and nodes with tensors.
 [[nodiscard]] ExecutionTraceSummary summarize(const ExecutionTrace& trace);
 
 }  // namespace stepcast

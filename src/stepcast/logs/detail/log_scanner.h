@@ -40,6 +40,7 @@ class LogScanner {
   void run_summary(std::string_view line);
   // Settings, and events between steps.
   void settings_of(const MultiPatternMatcher::Found& found, std::string_view line);
+  // Settings of TorchTitan in single lines.
   void titan_words(const MultiPatternMatcher::Found& found, std::string_view line);
   // Appends a step to the log. `line` is searched for the time of day.
   void add(StepLine told, std::string_view line);

@@ -25,6 +25,7 @@ class SettingsBlocks {
   // Call with every line while a block is open. Returns true if the line belongs to the block. Closes the
   // block if this line ends it.
   bool take(std::string_view line);
+  // True while a block is being read; every line must then be passed to take().
   [[nodiscard]] bool is_open() const { return kind_ != Kind::none; }
 
   // Open a block: a table of arguments of Megatron-LM, a JSON object that begins in `line` and is stored in
@@ -41,6 +42,7 @@ class SettingsBlocks {
   void begin_run();
 
  private:
+  // The form of the open block.
   enum class Kind : unsigned char { none, megatron, json, yaml };
   // Add one line to the open block, by kind.
   bool take_argument(std::string_view line);

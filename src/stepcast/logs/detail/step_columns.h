@@ -11,6 +11,7 @@ namespace stepcast::detail {
 struct TimeColumn {
   double unit = 1;       // milliseconds
   bool is_rate = false;  // the value is in steps per `unit`
+  // The time of a step in ms for a value of the column.
   [[nodiscard]] double milliseconds(double value) const { return is_rate ? unit / value : unit * value; }
 };
 
@@ -19,6 +20,7 @@ struct TimeColumn {
 [[nodiscard]] std::optional<TimeColumn> time_column(std::string_view name);
 // A column of times without a unit in its name.
 [[nodiscard]] bool is_time_without_unit(std::string_view name);
+// Columns with the step number and with the batch size in sequences.
 [[nodiscard]] bool is_step_column(std::string_view name);
 [[nodiscard]] bool is_batch_column(std::string_view name);
 [[nodiscard]] bool is_rate_column(std::string_view name);   // FLOP/s of a GPU

@@ -49,6 +49,7 @@ struct CollectiveFacts {
   std::vector<std::int32_t> group_ranks{};  // empty: not known
 };
 
+// Collects the facts of a kernel. O(1), computed again on each call.
 [[nodiscard]] CollectiveFacts collective_facts(const RankGraph& graph, const GpuWork& work);
 
 // True if kind and size are known, as CollectiveWork requires.

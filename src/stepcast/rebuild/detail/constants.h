@@ -14,6 +14,7 @@
 
 namespace stepcast::detail {
 
+// The learned values by class of delay.
 class Constants {
  public:
   // The constant of a class in microseconds; 0 if none was learned.

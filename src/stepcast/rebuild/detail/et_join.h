@@ -11,6 +11,7 @@
 
 namespace stepcast::detail {
 
+// The result of a join.
 struct EtJoin {
   std::vector<std::int32_t> node_of_op;  // [RecordedRank::cpu_ops] -> ExecutionTrace::nodes; -1: none
   // [RecordedRank::cpu_ops] number of the identical iteration that contains the operator, from 0; -1: not

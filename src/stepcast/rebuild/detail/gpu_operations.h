@@ -22,6 +22,7 @@ namespace stepcast::detail {
 
 // The result for one rank.
 struct GpuOperations {
+  // The operation of one piece of GPU work.
   struct Share {
     std::int32_t operation = kNone;  // index into `operations`; kNone: not known
     double times = 1;                // number of executions, or the share of one

@@ -134,6 +134,7 @@ struct RankGraph {
 // correlation id, streams in order of start. `origin`: zero of the common clock.
 [[nodiscard]] RankGraph link_rank(std::shared_ptr<const TraceIndex> index, const RecordedStep& step,
                                   Nanoseconds origin);
+// The same for a single use, with an index that is built for it.
 [[nodiscard]] RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin);
 // True if `next` starts while `running` still runs, by more than the resolution of the clock.
 [[nodiscard]] bool overlaps(const RankGraph& graph, const GpuWork& running, const GpuWork& next);

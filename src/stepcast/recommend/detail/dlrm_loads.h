@@ -72,6 +72,7 @@ class DlrmLoads {
   [[nodiscard]] double backward_us(const RankLoad& load, std::size_t view = kNominal) const;
   // Bytes per element of the vectors that are exchanged.
   [[nodiscard]] double vector_bytes() const { return vector_bytes_; }
+  // The lookup model with the nominal constants.
   [[nodiscard]] const LookupModel& lookups() const { return views_[kNominal].lookups; }
 
   // Replaces the reuse factors by those of another batch: [table].
@@ -97,10 +98,12 @@ class DlrmLoads {
   };
   // Clears all caches after a change of reuse.
   void forget_costs();
+  // Bring the loads up to date with a plan, and with one table.
   void follow(const ShardingPlan& plan);
   void hold(std::uint32_t table, const TablePlan& plan);
   // The load of a rank with these shards.
   [[nodiscard]] RankLoad load_of(const std::vector<Held>& held, std::size_t view);
+  // The global batch in samples.
   [[nodiscard]] double batch() const { return static_cast<double>(training_.global_batch); }
 
   const Dlrm& model_;

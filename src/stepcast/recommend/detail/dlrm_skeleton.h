@@ -38,6 +38,7 @@ class DlrmSkeleton {
   [[nodiscard]] double end_us(std::span<const RankLookups> ranks, const DlrmExchanges& us);
 
  private:
+  // What determines the duration of a node. start: the start of the step. other: fixed durations.
   enum class Kind : std::uint8_t { start, lookup, lookup_backward, vectors, indices, reduction, other };
   // A task that a sharding changes, or a collective.
   struct Node {

@@ -40,6 +40,7 @@ class Columns {
   explicit Columns(std::string_view bytes)
       : left_(bytes), reading_(true) {}  // reads; `bytes` must outlive it
 
+  // The direction, for code that differs between writing and reading.
   [[nodiscard]] bool is_reading() const { return reading_; }
   // For reading: a description of the first problem; empty if there is none. After a problem, no column has
   // values.
@@ -62,11 +63,14 @@ class Columns {
     std::string_view name{};
     std::uint64_t coding = 0, count = 0, first = 0, least = 0, unit = 1, width = 0;
   };
+  // Writes a column: head and cells.
   void write(std::string_view name, Coding coding, const std::vector<std::int64_t>& values);
+  // Reads the next column that is not optional.
   void read(std::string_view name, std::vector<std::int64_t>& values);
   Head take_head();  // checked: the count fits the bytes left
   std::uint64_t take_number();
   std::string_view take_bytes(std::uint64_t n);
+  // Writes a varint.
   void put_number(std::uint64_t number);
 
   std::string bytes_;

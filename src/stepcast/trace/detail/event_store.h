@@ -14,6 +14,7 @@ namespace stepcast::detail {
 template <class T>
 class ChunkedList {
  public:
+  // Amortised O(1), without moving earlier elements.
   void push_back(const T& value) {
     if (used_ == kChunk) {
       chunks_.push_back(std::make_unique_for_overwrite<T[]>(kChunk));
@@ -54,6 +55,7 @@ void sort_by_time(std::vector<Event>& events) {
     return a.start != b.start ? a.start < b.start : a.duration > b.duration;
   };
   if (std::ranges::is_sorted(events, before)) return;
+  // The sort key of an event: duration and position decide only among equal starts.
   struct Key {
     std::int64_t start;
     std::uint32_t position;

@@ -60,6 +60,7 @@ class JsonCursor {
   explicit JsonCursor(std::string_view text)
       : begin_(text.data()), p_(text.data()), end_(text.data() + text.size()) {}
 
+  // True after the first error.
   [[nodiscard]] bool failed() const { return problem_ != nullptr; }
   // What was expected at the position of the error; null without an error.
   [[nodiscard]] const char* problem() const { return problem_; }
@@ -160,6 +161,7 @@ class JsonCursor {
   // opened: directly after an opening bracket, so no comma is expected. value: after a value.
   enum class State : std::uint8_t { opened, value };
 
+  // The first character from `p` on that is not white space, or the end.
   [[nodiscard]] const char* behind_space(const char* p) const {
     while (p < end_ && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) ++p;
     return p;

@@ -74,21 +74,27 @@ class JsonSplitter {
   // Position in the list or object: directly after the opening bracket, or after a piece.
   enum class Seen : std::uint8_t { nothing, piece };
 
+  // Reads more of the document; false at its end or on an error.
   bool refill();
   bool skip_space();  // false at the end or on error (error_ is set)
+  // Find the end of the value at pos_, by kind of value. False on an error.
   bool find_piece_end();
   bool find_bracket_end();
   bool find_string_end();
   bool find_scalar_end();
   bool read_key();
+  // The states of the iteration.
   Step start_document();
   Step next_member();
   Step next_element();
   Step finish();
+  // Record an error at the current position and end the iteration. Return Step::error.
   Step fail(std::string problem, std::string found, std::string expected, std::string advice = {});
   Step fail_here(std::string expected);
   Step fail_end(const std::string& what);
+  // "byte 123" in the decompressed document, for errors.
   [[nodiscard]] std::string here() const;
+  // The final step: error if there was one, else end.
   [[nodiscard]] Step stopped();
 
   ByteSource& source_;

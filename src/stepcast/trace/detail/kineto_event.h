@@ -59,6 +59,7 @@ struct EventArgs {
 struct RowId {
   std::int64_t number = 0;
   JsonText text;  // empty if it is a number
+  // True for a text that is not a number.
   [[nodiscard]] bool is_text() const { return !text.raw.empty(); }
 };
 

@@ -38,7 +38,9 @@ class ProtobufFields {
     damaged_ = !read();
     return !damaged_;
   }
+  // The message ends inside of a field or has an invalid tag.
   [[nodiscard]] bool damaged() const { return damaged_; }
+  // Number of the current field.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   // The content of a field: `value` for varints and fields of 4 and 8 bytes, `bytes` for texts, messages and
   // packed lists.
@@ -73,6 +75,7 @@ class ProtobufFields {
       default: return false;
     }
   }
+  // Takes a little-endian number of n bytes.
   bool fixed(unsigned n) {
     if (rest_.size() < n) return false;
     value_ = 0;

@@ -38,23 +38,27 @@ class RankBuilder {
 
  private:
   using Row = std::pair<std::int64_t, std::int64_t>;  // (pid, tid)
+  // Hash of a row, for the tables of threads and GPU rows.
   struct RowHash {
     std::size_t operator()(const Row& row) const noexcept {
       return std::hash<std::int64_t>{}(row.first) * 31 + std::hash<std::int64_t>{}(row.second);
     }
   };
 
+  // Add an event of one class to its list.
   void add_cpu(const KinetoEvent& event);
   void add_gpu(const KinetoEvent& event);
   void add_sync(const KinetoEvent& event);
   void add_thread_name(const KinetoEvent& event);
   std::int32_t add_collective(const KinetoEvent& event);
   ThreadId thread_of(const KinetoEvent& event);
+  // Counts an event that is left out.
   void count_skip(std::string_view reason);
 
   template <class Event>
   void keep(ChunkedList<Event>& list, const Event& event);
 
+  // Steps of finish(), see the source.
   void drop_times_of_zero();
   [[nodiscard]] bool is_gpu_row(std::size_t thread) const;
   void drop_annotations_on_gpu_rows();

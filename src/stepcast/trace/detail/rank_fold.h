@@ -22,14 +22,17 @@ namespace stepcast::detail {
 // Counts the events that use a number defined by other events of the file, before or after them.
 class LinkCount {
  public:
+  // An event defines the number `id`.
   void define(std::int64_t id) { defined_[id >> kShift].set(static_cast<std::size_t>(id & kMask)); }
   // use() of a number that is defined later is resolved in settle(), which runs at growing intervals.
   void use(std::int64_t id);
+  // Number of uses of numbers that were defined at any time.
   [[nodiscard]] std::size_t count();
 
  private:
   static constexpr unsigned kShift = 8;
   static constexpr std::int64_t kMask = 255;
+  // Resolves the waiting uses as far as possible.
   void settle();
 
   std::unordered_map<std::int64_t, std::bitset<256>> defined_;  // consecutive numbers share an entry
@@ -48,9 +51,11 @@ class BusyTime {
   [[nodiscard]] Nanoseconds total();
 
  private:
+  // A stretch in which the stream works.
   struct Stretch {
     Nanoseconds start, end;
   };
+  // Sorts and merges the stretches.
   void unite();
 
   static constexpr std::size_t kWindow = std::size_t{1} << 15U;
@@ -79,18 +84,22 @@ class RankFold {
   [[nodiscard]] std::size_t rows_of(ThreadId thread) const;
   // False if it is not certain that a step of the file launches GPU work.
   [[nodiscard]] bool launches_in_a_step() const { return launches_in_a_step_; }
+  // Number of GPU events.
   [[nodiscard]] std::size_t work_count() const { return s_.gpu_events; }
   // The file has only GPU work, which is then the step.
   [[nodiscard]] bool is_only_work() const { return threads_.empty() && first_work_ < last_work_; }
+  // The first operator or annotation in the order of the file.
   [[nodiscard]] const std::optional<CpuOp>& first_op() const { return first_op_; }
 
   // `renamed`: [thread of the events] -> one of `n_threads` threads; invalid for rows that are not threads.
   void finish(std::span<const ThreadId> renamed, std::size_t n_threads, Nanoseconds base_time);
   // The steps by start, on the clock of the events. Call after finish().
   [[nodiscard]] std::vector<StepStretch> steps() const;
+  // The summary. Call once, after finish().
   [[nodiscard]] RankSummary take() { return std::move(s_); }
 
  private:
+  // Sums of a thread; record_param_comms are counted as `records`.
   struct Thread {
     std::size_t ops = 0, annotations = 0, steps = 0, calls = 0, records = 0, records_with_metadata = 0;
     Nanoseconds first = Nanoseconds::max(), last = Nanoseconds::min();  // over all events of the thread
@@ -111,6 +120,7 @@ class RankFold {
 
   using Starts = std::unordered_map<std::int64_t, Nanoseconds>;  // [correlation]
 
+  // Decides whether a call launches this work, or the reverse, inside of a step.
   void look_for_launch(std::int64_t correlation, Nanoseconds start, const Starts& others, Starts& own);
   Thread& thread_of(ThreadId id, Nanoseconds start, Nanoseconds end);
   Name& look_up(NameId name, const StringTable& names);

@@ -39,6 +39,7 @@ struct StepStretch {
 class CoveredTime {
  public:
   explicit CoveredTime(std::int64_t apart_ns) : apart_ns_(apart_ns) {}
+  // Adds a stretch. Amortised O(log n) per stretch.
   void add(std::int64_t start_ns, std::int64_t end_ns);
   // Covered nanoseconds in each of the steps.
   [[nodiscard]] std::vector<double> in(std::span<const StepStretch> steps);
@@ -47,6 +48,7 @@ class CoveredTime {
   struct Stretch {
     std::int64_t start_ns, end_ns;
   };
+  // Sorts and merges the stretches.
   void unite();
 
   std::int64_t apart_ns_;
@@ -58,7 +60,9 @@ class CoveredTime {
 class StepSigns {
  public:
   StepSigns();
+  // Adds an event of any class; other classes than those with signs are ignored.
   void add(const KinetoEvent& event);
+  // The same for an event in parts. `input_dims` is the text of "Input Dims" of an operator, else empty.
   void add(EventClass what, std::string_view name, std::int64_t start_ns, std::int64_t duration_ns,
            std::string_view input_dims);
   // The special steps, ordered by start; no step occurs twice.
@@ -69,6 +73,7 @@ class StepSigns {
  private:
   std::vector<CoveredTime> of_kind_;  // [StepKind]
   CoveredTime operators_, backward_;
+  // The size of an operator by its shapes, with its start to find its step.
   struct Sized {
     std::int64_t start_ns;
     double size;

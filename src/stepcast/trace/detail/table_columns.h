@@ -224,6 +224,7 @@ Table<Row> table(ColumnFile& file, const char* name, std::vector<Row>& rows, Nam
 
 // A map from reasons to counts as a table.
 inline void counts(ColumnFile& file, const char* name, std::map<std::string, std::uint64_t>& counts) {
+  // A row of the table.
   struct Count {
     std::string reason;
     std::uint64_t events = 0;
