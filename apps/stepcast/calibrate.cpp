@@ -20,13 +20,13 @@ void PlatformCalibration::add_platform(CLI::App& app, const std::string& platfor
 
 void PlatformCalibration::add_origin(CLI::App& app, std::string_view of, std::string_view made,
                                      const std::string& example) {
-  app.add_option("--document", document, fmt::format("where the {} are from, for the provenance", of));
-  app.add_option("--date", date, fmt::format("when they were {}: 2024, 2024-05 or 2024-05-31", made));
+  app.add_option("--document", document, fmt::format("source of the {}, for the provenance", of));
+  app.add_option("--date", date, fmt::format("date when they were {}: 2024, 2024-05 or 2024-05-31", made));
   app.add_option("--software", software, example);
 }
 
 void PlatformCalibration::add_force(CLI::App& app) {
-  app.add_flag("--force", force, "take measurements that cannot be of this platform, or that follow no law");
+  app.add_flag("--force", force, "accept measurements that cannot be of this platform or that no model fits");
 }
 
 Provenance PlatformCalibration::provenance() const {
@@ -43,8 +43,7 @@ void PlatformCalibration::answer(const std::string& answer_json, const ReportDoc
 }
 
 Verb calibrate_verb() {
-  return {"calibrate", "turn measurements into the fitted parameters of a platform file",
-          [](CLI::App& app) -> Action {
+  return {"calibrate", "fit the parameters of a platform file to measurements", [](CLI::App& app) -> Action {
             const std::vector<Calibration> kinds = {
                 collectives_calibration(),     kernels_calibration(),    generic_kernels_calibration(),
                 related_systems_calibration(), iterations_calibration(), overheads_calibration(),

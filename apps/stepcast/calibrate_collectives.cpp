@@ -88,17 +88,16 @@ ReportDocument document_of(const CalibratedCollectives& answer, bool plot) {
   const auto list = [&](std::string heading, const std::vector<std::string>& lines) {
     document.add(std::move(heading), {ReportList{lines, "  "}});
   };
-  list("Too few sizes for a fit: the curve that measured nodes of other machines suggest, moved through them",
+  list("Too few sizes for a fit: uses the curve of measured nodes of other machines, shifted to these points",
        answer.moved);
   list("Refused", answer.refused);
   std::vector<std::string> unused;
   for (const UnusedRows& u : answer.unused)
     unused.push_back(fmt::format("{} rows of {} left out: {}", u.n, u.what, u.why));
   list("", unused);
-  list("NCCL changes protocol between two measured sizes. To see where:",
-       answer.denser_sizes);
+  list("NCCL changes protocol between two measured sizes. To see where:", answer.denser_sizes);
   list("Not measured; predictions will scale other curves and say so. To measure:", answer.not_measured);
-  list("Warning: used by no forecast that was tried", answer.used_by_nothing);
+  list("Warning: no forecast that was tried uses it", answer.used_by_nothing);
   if (!answer.changes.empty()) list("Changes stepcast predict", {answer.changes});
   return document;
 }
@@ -134,7 +133,7 @@ Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platf
       if (base.matches_name(p)) wanted = p;
   }
   if (!platforms.contains(wanted)) {
-    return Error{"the files hold measurements of several machines, or not of the one asked for"}
+    return Error{"the files have measurements of several machines, or none of the one you asked for"}
         .found(fmt::format("{}", fmt::join(platforms, ", ")))
         .advice("choose one with --measured-on");
   }
@@ -233,34 +232,34 @@ Result<int> run_calibrate_collectives(const CalibrateCollectivesOptions& options
 }  // namespace
 
 Calibration collectives_calibration() {
-  return {
-      "collectives", "curves from nccl-tests logs, PARAM logs or CSV files", [](CLI::App& app) -> Action {
-        auto options = std::make_shared<CalibrateCollectivesOptions>();
-        app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")
-            ->required();
-        options->add_platform(
-            app, "the platform that was measured: a name or a file",
-            "the platform file to write (may be that of --platform); without it nothing is written");
-        app.add_option("--measured-on", options->measured_on,
-                       "take only rows of this platform from CSV files");
-        app.add_option("--collective", options->collective, "what was measured, where a log does not say it");
-        app.add_option("--ranks", options->ranks, "how many ranks took part, where a log does not say it")
-            ->check(above_zero);
-        app.add_option("--gpus-per-node", options->gpus_per_node,
-                       "ranks per node, where a log does not say it")
-            ->check(above_zero);
-        options->add_origin(app, "measurements", "made", "\"NCCL 2.23.4\"");
-        app.add_option("--min-sizes", options->min_sizes, "refuse curves with fewer message sizes")
-            ->capture_default_str();
-        app.add_flag("--points", options->points,
-                     "keep the measured medians as knots instead of smoothed ones");
-        app.add_flag("--row-hashes", options->row_hashes,
-                     "note the hash of every row, so that validation never scores a row that was fitted on");
-        app.add_flag("--no-plot", options->no_plot, "tables only");
-        options->add_force(app);
-        app.add_flag("--json", options->json, "print one JSON object (docs/collectives.md)");
-        return [options] { return run_calibrate_collectives(*options); };
-      }};
+  return {"collectives", "curves from nccl-tests logs, PARAM logs or CSV files", [](CLI::App& app) -> Action {
+            auto options = std::make_shared<CalibrateCollectivesOptions>();
+            app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")
+                ->required();
+            options->add_platform(
+                app, "measured platform: a name or a file",
+                "platform file to write (may be that of --platform); without it nothing is written");
+            app.add_option("--measured-on", options->measured_on,
+                           "use only rows of this platform from CSV files");
+            app.add_option("--collective", options->collective,
+                           "measured collective, if the log does not name it");
+            app.add_option("--ranks", options->ranks, "number of ranks, if the log does not give it")
+                ->check(above_zero);
+            app.add_option("--gpus-per-node", options->gpus_per_node,
+                           "ranks per node, if the log does not give it")
+                ->check(above_zero);
+            options->add_origin(app, "measurements", "made", "\"NCCL 2.23.4\"");
+            app.add_option("--min-sizes", options->min_sizes, "reject curves with fewer message sizes")
+                ->capture_default_str();
+            app.add_flag("--points", options->points,
+                         "keep the measured medians as knots instead of smoothed ones");
+            app.add_flag("--row-hashes", options->row_hashes,
+                         "store the hash of every row, so that validation skips rows used for the fit");
+            app.add_flag("--no-plot", options->no_plot, "tables only");
+            options->add_force(app);
+            app.add_flag("--json", options->json, "print one JSON object (docs/collectives.md)");
+            return [options] { return run_calibrate_collectives(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

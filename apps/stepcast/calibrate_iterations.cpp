@@ -66,10 +66,10 @@ Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const
   if (!run.resolved) return Error{run.why_no_job};
   if (!run.times.why_no_time.empty()) return Error::at(file, "", run.times.why_no_time);
   if (leaves_layout_open(run.job->job) && run.resolved->layout.world_size() > 1) {
-    return Error::at(file, "", "nothing says how the run was spread over its GPUs")
+    return Error::at(file, "", "the layout of the run is unknown")
         .advice(
-            "give its launch script or config with --command-line, --torchtitan or --deepspeed, or say --tp, "
-            "--pp and --zero-stage (0: every GPU holds all)");
+            "give its launch script or config with --command-line, --torchtitan or --deepspeed, or --tp, "
+            "--pp and --zero-stage (0: no sharding)");
   }
   for (const std::string& note : run.job->notes) notes.push_back(fmt::format("{}: {}", file, note));
   if (run.times.contradiction)
@@ -118,7 +118,7 @@ ReportDocument document_of(const CalibratedIterations& answer) {
   table.indent = 0;
   for (const FittedFactor& f : fitted_factors()) {
     const bool open = std::ranges::find(fit.undetermined, f.name) != fit.undetermined.end();
-    table.row({std::string{f.name}, open ? "not separable by these steps: left at 1"
+    table.row({std::string{f.name}, open ? "not separable with these steps: kept at 1"
                                          : table_number(fit.assumptions.*(f.member), 3)});
   }
   ReportDocument document{.title = "Factors of " + answer.platform};
@@ -179,19 +179,18 @@ Result<int> run_calibrate_iterations(const CalibrateIterationsOptions& options) 
 
 Calibration iterations_calibration() {
   return {
-      "iterations", "a few global factors from measured training steps", [](CLI::App& app) {
+      "iterations", "fit a few global factors to measured training steps", [](CLI::App& app) {
         auto options = std::make_shared<CalibrateIterationsOptions>();
         app.add_option("CSV|LOG", options->files,
                        "measured steps, with the columns of docs/iterations.md, or logs of training runs "
                        "(docs/logs.md)")
             ->required();
         app.add_option("--command-line", options->said.command_line,
-                       "logs: the command line of the run, or the launch script that holds it");
-        app.add_option("--torchtitan", options->said.torchtitan,
-                       "logs: the TorchTitan job config of the run");
-        app.add_option("--deepspeed", options->said.deepspeed, "logs: the DeepSpeed config of the run");
+                       "logs: command line of the run, or the launch script that contains it");
+        app.add_option("--torchtitan", options->said.torchtitan, "logs: TorchTitan job config of the run");
+        app.add_option("--deepspeed", options->said.deepspeed, "logs: DeepSpeed config of the run");
         app.add_option("--model", options->said.request.job.model,
-                       "logs: a preset or a Hugging Face config.json");
+                       "logs: preset or Hugging Face config.json");
         app.add_option("--gpus", options->said.request.job.n_gpus, "logs: GPUs of the run");
         JobSettings& settings = options->said.request.job.settings;
         app.add_option("--gbs,--global-batch-size", settings.global_batch_sequences,
@@ -203,16 +202,16 @@ Calibration iterations_calibration() {
         app.add_option("--pp,--pipeline-model-parallel-size", settings.pipeline,
                        "logs: pipeline parallel degree");
         app.add_option("--cp,--context-parallel-size", settings.context, "logs: context parallel degree");
-        app.add_option("--zero-stage", settings.zero_stage, "logs: what data-parallel ranks share, 0 to 3")
+        app.add_option("--zero-stage", settings.zero_stage, "logs: ZeRO stage, 0 to 3")
             ->check(CLI::Range(0, 3));
-        app.add_option("--platform", options->base, "platform they ran on; the result extends it")
+        app.add_option("--platform", options->base, "platform of the runs; the result extends it")
             ->required();
         add_output_option(app, "-o,--output", options->output,
                           "platform file to write (may be that of --platform)")
             ->required();
         app.add_option("--name", options->name, "name of the new platform (default: of the file)");
-        app.add_option("--document", options->document, "where the steps were measured, for the record");
-        app.add_option("--date", options->date, "when, for the record");
+        app.add_option("--document", options->document, "source of the measured steps, for the provenance");
+        app.add_option("--date", options->date, "date of the measurement, for the provenance");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         return [options] { return run_calibrate_iterations(*options); };
       }};

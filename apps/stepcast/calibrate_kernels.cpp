@@ -88,8 +88,8 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
     chosen.skipped.push_back(std::move(s));
   for (SkippedRows& s : join_regimes(chosen.rows)) chosen.skipped.push_back(std::move(s));
   if (chosen.rows.empty() && chosen.lookups.empty()) {
-    return Error{fmt::format("every row is faster than {} can be", device.name)}.advice(
-        "check that the platform describes the device that was measured, and that times are in microseconds");
+    return Error{fmt::format("every row is faster than the limits of {}", device.name)}.advice(
+        "check that the platform describes the measured device, and that times are in microseconds");
   }
   return chosen;
 }
@@ -204,15 +204,14 @@ void add_unused(const KernelFit& fit, std::vector<SkippedRows>& skipped) {
     if (learned && alone) {
       skipped.push_back(
           {record.name,
-           fmt::format("fitted, but without {} rows a choice of shardings rests on the analytic model",
+           fmt::format("fitted, but without {} rows the choice of shardings uses the analytic model",
                        forward ? "backward" : "forward"),
            n_rows});
     } else if (!learned) {
-      skipped.push_back(
-          {record.name,
-           "fitted for the embeddings of language models; lookups of recommendation models are read from "
-           "files with a line for each table (docs/dlrm.md)",
-           n_rows});
+      skipped.push_back({record.name,
+                         "fitted for embeddings of language models; lookups of recommendation models need "
+                         "files with a line per table (docs/dlrm.md)",
+                         n_rows});
     }
   }
 }
@@ -240,8 +239,8 @@ Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
   if (options.models_only) {
     Platform part;
     part.models = fit.records;
-    part.description = fmt::format("Kernel models of {}, for the platform file that extends this one",
-                                   calibrated.device.name);
+    part.description =
+        fmt::format("Kernel models of {}, for a platform file that extends this one", calibrated.device.name);
     STEPCAST_TRY(output.write_part(std::move(part), calibrated));
   } else {
     STEPCAST_TRY(output.write(calibrated, base));
@@ -256,24 +255,24 @@ Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
 
 Calibration kernels_calibration() {
   return {
-      "kernels", "kernel models from CSV files of measured kernels", [](CLI::App& app) -> Action {
+      "kernels", "fit kernel models to CSV files of measured kernels", [](CLI::App& app) -> Action {
         auto options = std::make_shared<CalibrateKernelsOptions>();
         app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
         options->add_platform(
-            app, "the platform that was measured: a name or a file",
-            "the platform file to write (may be that of --platform); without it nothing is written");
+            app, "measured platform: a name or a file",
+            "platform file to write (may be that of --platform); without it nothing is written");
         app.add_option("--device", options->device,
-                       "take the rows of this device (default: those of the platform's, by name or alias)");
-        app.add_option("--seed", options->fit.seed, "of folds and models")->capture_default_str();
+                       "use rows of this device (default: that of the platform, by name or alias)");
+        app.add_option("--seed", options->fit.seed, "random seed of folds and models")->capture_default_str();
         app.add_option("--threads", options->fit.threads, "threads to use")->capture_default_str();
         options->add_origin(app, "measurements", "made", "\"PyTorch 2.1, CUDA 12.1\"");
         app.add_option("--timing-us", options->timing_us,
-                       "what timing adds to every time, taken off (`between_two_events` in overheads.csv of "
-                       "the collector)")
+                       "overhead of timing in us, subtracted from every time (`between_two_events` in "
+                       "overheads.csv of the collector)")
             ->check(CLI::Range(0.0, 1000.0))
             ->capture_default_str();
         app.add_flag("--models-only", options->models_only,
-                     "write the models only, as a part that the file of the platform extends");
+                     "write only the models, as a part that the platform file extends");
         options->add_force(app);
         app.add_flag("--json", options->json, "print one JSON object (docs/kernels.md)");
         return [options] { return run_calibrate_kernels(*options); };

@@ -107,7 +107,7 @@ ReportTable operators_table(const std::vector<Line>& lines, double sum_us, std::
 }
 
 ReportDocument document_of(const CalibratedOverheads& answer, std::size_t top) {
-  ReportDocument document{.title = "Overheads of the host of " + answer.platform};
+  ReportDocument document{.title = "Host overheads of " + answer.platform};
   ReportSection& section = document.add("");
   for (std::size_t i = 0; i < answer.sources.size(); ++i) {
     const OverheadSource& s = answer.sources[i];
@@ -127,14 +127,15 @@ ReportDocument document_of(const CalibratedOverheads& answer, std::size_t top) {
   const bool scaled =
       std::ranges::any_of(answer.sources, [](const OverheadSource& s) { return s.times != 1; });
   text += answer.profiler_cost_us > 0
-              ? fmt::format(", after {:.2f} ms taken off for the profiler ({:g} us an event)",
+              ? fmt::format(", after subtracting {:.2f} ms for the profiler ({:g} us per event)",
                             answer.fit.profiler_cost_us / 1e3, answer.profiler_cost_us)
-          : scaled ? ", all that the threads did without waiting, as without a profiler"
-                   : ", all that the threads did without waiting, as profiled";
+          : scaled ? ", all thread time without waiting, as without a profiler"
+                   : ", all thread time without waiting, as profiled";
   text += answer.fit.band
-              ? fmt::format(". Host time of another job: within {:.0f} % (80 % of jobs), from {} jobs",
-                            100 * *answer.fit.band, answer.fit.jobs)
-              : ". One job does not say how far the host times of other jobs are off";
+              ? fmt::format(
+                    ". Host time of another job: within {:.0f} % for 80 % of jobs, estimated from {} jobs",
+                    100 * *answer.fit.band, answer.fit.jobs)
+              : ". One job is not enough to estimate the error for other jobs";
   std::vector<std::string> left_out;
   for (const auto& [what, why] : answer.left_out) left_out.push_back(fmt::format("{}: {}", what, why));
   const TerminalText gap{"\n"};
@@ -150,7 +151,7 @@ std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Devic
   std::vector<std::string> notes;
   for (const OverheadSource& source : answer.sources) {
     if (source.device.empty() || device.matches_name(source.device)) continue;
-    notes.push_back(fmt::format("{} was recorded on {}, the platform has {}: hosts may differ, too",
+    notes.push_back(fmt::format("{} was recorded on {}, the platform has {}: the hosts may differ, too",
                                 source.name, source.device, device.name));
   }
   double set_up_us = 0;
@@ -160,10 +161,10 @@ std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Devic
       set_up_us += record.mean_us * static_cast<double>(record.n);
   }
   if (set_up_us > kMuchSetUp * answer.fit.sum_us) {
-    notes.push_back(fmt::format(
-        "{:.1f} ms are calls like cudaMalloc and cudaFree, which happen once or wait for the GPU: traces of "
-        "later steps say more of the host",
-        set_up_us / 1e3));
+    notes.push_back(
+        fmt::format("{:.1f} ms are calls such as cudaMalloc and cudaFree, which happen once or wait for the "
+                    "GPU. Traces of later steps represent the host better",
+                    set_up_us / 1e3));
   }
   return notes;
 }
@@ -201,8 +202,8 @@ Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
   if (options.overheads_only) {
     Platform part;
     answer.fit.write_to(part, provenance);
-    part.description = fmt::format("Host time of {}, for platform files that take their host from this one",
-                                   names_of(options.files));
+    part.description =
+        fmt::format("Host time of {}, for platform files that use this host", names_of(options.files));
     STEPCAST_TRY(output.write_part(std::move(part), platform));
   } else {
     STEPCAST_TRY(output.write(platform, base));
@@ -214,24 +215,22 @@ Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
 }  // namespace
 
 Calibration overheads_calibration() {
-  return {"overheads", "host time around operators and calls (T1..T5) from profiler traces",
+  return {"overheads", "fit host time around operators and calls (T1..T5) to profiler traces",
           [](CLI::App& app) -> Action {
             auto options = std::make_shared<CalibrateOverheadsOptions>();
             app.add_option("TRACES", options->files,
-                           "profiler traces, or folders with those of a job; jobs that ran on the same kind "
-                           "of host. Or folders "
-                           "of stepcast-collect, whose tables say how long steps take without a profiler")
+                           "profiler traces or folders of them, one per job, all from the same kind of host. "
+                           "Or folders of stepcast-collect, which also have step times without a profiler")
                 ->required();
             options->add_platform(
-                app, "the platform they ran on; the result extends it",
+                app, "platform of the jobs; the result extends it",
                 "platform file to write (may be that of --platform); without it nothing is written");
-            app.add_option(
-                   "--profiler-cost-us", options->profiler_cost_us,
-                   "what the profiler added for every event; taken off (not verified by anything here)")
+            app.add_option("--profiler-cost-us", options->profiler_cost_us,
+                           "profiler overhead per event in us, subtracted (not verified)")
                 ->capture_default_str();
             app.add_flag("--overheads-only", options->overheads_only,
-                         "write the overheads alone, as a part that platform files take their host from");
-            app.add_option("--top", options->top, "operators to print, by their total host time")
+                         "write only the overheads, as a part that platform files use for their host");
+            app.add_option("--top", options->top, "number of operators to print, by total host time")
                 ->capture_default_str();
             options->add_origin(app, "traces", "recorded", "\"PyTorch 2.1, CUDA 12.1\"");
             app.add_flag("--json", options->json, "print one JSON object (docs/overheads.md)");

@@ -72,8 +72,7 @@ Calibration part_calibration(std::string name, std::string summary, const std::s
             auto options = std::make_shared<PartOptions>();
             app.add_option("FILES", options->files, files)->required();
             add_output_option(app, "-o,--output", options->output, output);
-            app.add_option("--document", options->document,
-                           "where the measurements are from, for the provenance");
+            app.add_option("--document", options->document, "source of the measurements, for the provenance");
             return [options, run] { return run(*options); };
           }};
 }
@@ -146,7 +145,7 @@ ReportDocument document_of(const Fitted& fitted) {
   };
   for (const ExpertRates& r : fitted.kernels.measured) row(r, fmt::format("layers, {}", to_string(r.dtype)));
   for (const ExchangeRates& r : fitted.exchange.measured) row(r, r.combine ? "combine" : "dispatch");
-  ReportDocument document{.title = "Expert layers and the exchange of their tokens"};
+  ReportDocument document{.title = "Expert layers and token dispatch"};
   document.add("", {std::move(table)});
   return document;
 }
@@ -157,7 +156,7 @@ Result<int> run_calibrate_experts(const PartOptions& options) {
   for (const std::string& file : options.files) STEPCAST_TRY(read_expert_measurements(file, all));
   const auto [kernels, exchange] = fit(all);
   if (kernels.measured.empty() && exchange.measured.empty())
-    return Error::at(options.files.front(), "the rows").found("no GPU that a platform describes");
+    return Error::at(options.files.front(), "the rows").found("no GPU of a shipped platform");
   Platform part;
   if (!kernels.measured.empty())
     part.set(record_of(ExpertKernels::kRecordKind, kernels.write(), options.document, all.layers.size()));
@@ -165,9 +164,8 @@ Result<int> run_calibrate_experts(const PartOptions& options) {
     part.set(
         record_of(ExpertExchange::kRecordKind, exchange.write(), options.document, all.exchanges.size()));
   }
-  return output.write(
-      document_of({kernels, exchange}), std::move(part), "experts",
-      "Expert layers and the exchange of their tokens, for platform files that extend this one");
+  return output.write(document_of({kernels, exchange}), std::move(part), "experts",
+                      "Expert layers and token dispatch, for platform files that extend this one");
 }
 
 // One device with its measured rows.
@@ -305,22 +303,21 @@ Result<int> run_calibrate_related_systems(const PartOptions& options) {
 }  // namespace
 
 Calibration experts_calibration() {
-  return part_calibration("experts",
-                          "expert layers and the exchange of their tokens, from measured ones of all devices",
-                          "CSV files of expert layers or exchanges, of several GPUs",
+  return part_calibration("experts", "fit expert layers and token dispatch to measurements of all devices",
+                          "CSV files of expert layers or token dispatch, of several GPUs",
                           "the platform file to write; without it nothing is written", run_calibrate_experts);
 }
 
 Calibration generic_kernels_calibration() {
   return part_calibration("generic-kernels",
-                          "kernel models for unmeasured GPUs, from measured kernels of several others",
+                          "fit kernel models for unmeasured GPUs to kernels of several measured ones",
                           "CSV files or folders of them (docs/kernels.md)",
                           "the file to write; without it nothing is written", run_calibrate_generic_kernels);
 }
 
 Calibration related_systems_calibration() {
   return part_calibration(
-      "related-systems", "collectives of unmeasured nodes, from measured nodes of all machines",
+      "related-systems", "fit collectives of unmeasured nodes to measured nodes of all machines",
       "CSV files or logs of collectives, of several machines",
       "the platform file to write; without it nothing is written", run_calibrate_related_systems);
 }

@@ -57,15 +57,16 @@ void fields(auto& a, Is<CalibratedCollectives> auto& c) {
   a("platform", c.platform);
   a("curves", c.curves);
   a("moved", c.moved,
-    "curves of too few sizes to fit: what measured nodes of other machines suggest, moved through them");
+    "curves with too few sizes for a fit: shape from measured nodes of other machines, shifted to these "
+    "points");
   a("refused", c.refused);
   a("skipped", c.unused);
-  a("denser_sizes", c.denser_sizes,
-    "commands for sizes at which NCCL changes protocol between those that were measured");
-  a("not_measured", c.not_measured, "commands for groups of the platform without measurements");
+  a("denser_sizes", c.denser_sizes, "commands that measure sizes between which NCCL changes protocol");
+  a("not_measured", c.not_measured, "commands that measure groups of the platform without measurements");
   a("changes", c.changes,
-    "the question with the largest change of its step, before and after; empty: no step that was tried changes");
-  a("used_by_nothing", c.used_by_nothing, "curves that no step that was tried uses, and why");
+    "forecast with the largest change of its step, before and after; empty: no forecast that was tried "
+    "changes");
+  a("used_by_nothing", c.used_by_nothing, "curves that no forecast that was tried uses, and why");
 }
 
 void fields(auto& a, Is<CalibratedIterations> auto& c) {
@@ -79,8 +80,8 @@ void fields(auto& a, Is<CalibratedIterations> auto& c) {
   a("median_ape_after", c.fit.median_after);
   a("factors", factors);
   a("undetermined", c.fit.undetermined,
-    "factors that these steps cannot separate from the others; they stay 1");
-  a("notes", c.notes, "of logs: what was taken from elsewhere than their settings");
+    "factors that these steps cannot separate from the others; they stay at 1");
+  a("notes", c.notes, "settings of logs that come from other sources");
   a("skipped", c.fit.skipped);
 }
 
@@ -114,12 +115,12 @@ void fields(auto& a, Is<OverheadSource> auto& source) {
   a("name", source.name);
   a("device", source.device, "empty: not in the file");
   a("n_ranks", source.ranks);
-  a("n_steps", source.steps, "ordinary ones; 1 where the whole file counts");
+  a("n_steps", source.steps, "number of ordinary steps; 1 if the whole file counts");
 }
 
 void fields(auto& a, Is<OverheadRecord> auto& r) {
   a("type", r.type);
-  a("op", r.op, "operator, runtime call, family in brackets; empty: all together");
+  a("op", r.op, "operator, runtime call, or family in brackets; empty: all of them");
   a("mean_us", r.mean_us);
   a("std_us", r.std_us.value_or(0));
   a("p10_us", r.p10_us.value_or(0));
@@ -137,14 +138,16 @@ void fields(auto& a, Is<TraceOverheads::LeftOut> auto& left_out) {
 void fields(auto& a, Is<CalibratedOverheads> auto& c) {
   a("platform", c.platform);
   a("rules", Constant{"sum_keeping"});
-  a("profiler_cost_us", c.profiler_cost_us, "taken off for every event; 0: times as profiled");
-  a("host_time_us", c.fit.sum_us, "of all occurrences, before anything was taken off");
+  a("profiler_cost_us", c.profiler_cost_us,
+    "profiler overhead subtracted per event, in us; 0: times as profiled");
+  a("host_time_us", c.fit.sum_us, "host time of all occurrences before the subtraction");
   a("taken_off_us", c.fit.profiler_cost_us, "for the profiler");
   a("traces", c.sources);
   a("job_speeds", c.fit.job_speed,
-    "host time of each trace over that of the median one, which is divided out; empty: it is not");
+    "host time of each trace over that of the median trace, by which times are divided; empty: they are not");
   a("other_job_band", c.fit.band,
-    "how far the host time of a job is off what others say, as a share: 80 % are within; null: one trace");
+    "relative error of a job's host time predicted from other jobs, within which 80 % of jobs lie; null: one "
+    "trace");
   a("overheads", c.fit.records);
   a("launches", Each{c.fit.launches, [](auto& one, const LaunchTable::value_type& of_op) {
                        one("op", of_op.first);

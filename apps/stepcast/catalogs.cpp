@@ -57,7 +57,7 @@ Result<int> run_models(const ModelsOptions& options) {
   }
   if (chosen.empty()) {
     const auto near = nearest_word(options.word, names);
-    return Error{fmt::format("no model is called like `{}`", options.word.substr(0, 60))}.advice(
+    return Error{fmt::format("no model is named `{}`", options.word.substr(0, 60))}.advice(
         near ? fmt::format("did you mean `{}`?", *near) : "`stepcast models` lists all");
   }
   if (options.names) {
@@ -106,10 +106,11 @@ Result<int> run_platforms(const PlatformsOptions& options) {
 }  // namespace
 
 Verb models_verb() {
-  return {"models", "list the models that are known by name", [](CLI::App& app) {
+  return {"models", "list the models with a preset", [](CLI::App& app) {
             auto options = std::make_shared<ModelsOptions>();
-            app.add_option("WORD", options->word, "only those with this word in their name, e.g. llama");
-            app.add_flag("--names", options->names, "print names alone, one a line");
+            app.add_option("WORD", options->word,
+                           "list only models with this word in their name, e.g. llama");
+            app.add_flag("--names", options->names, "print only names, one per line");
             app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
             add_details_flag(app, options->details);
             return [options] { return run_models(*options); };
@@ -121,11 +122,11 @@ Verb platforms_verb() {
       "platforms", "list the shipped platforms, or show one", [](CLI::App& app) {
         auto options = std::make_shared<PlatformsOptions>();
         app.add_option("NAME|FILE", options->platform,
-                       "a platform to show: a name or alias, or a file; without it all are listed");
-        app.add_flag("--names", options->names, "print names alone, one a line");
+                       "platform to show: a name, alias or file; default: list all");
+        app.add_flag("--names", options->names, "print only names, one per line");
         app.add_flag(
             "--json", options->json,
-            "print JSON: the list, or the platform file with all that it extends (docs/platform-file.md)");
+            "print JSON: the list, or the platform file with everything it extends (docs/platform-file.md)");
         add_details_flag(app, options->details);
         return [options] { return run_platforms(*options); };
       }};

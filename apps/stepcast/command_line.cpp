@@ -129,7 +129,7 @@ std::string unknown_word(const std::string& word, const ChosenVerb& verb, const 
                        root.get_name(), word.substr(0, 80));
   }
   if (verb.app == &root && (word == "capture" || word == "serve"))
-    return fmt::format("`{}` comes with the Python wheel alone (`./dev wheel`, docs/{}.md)", word,
+    return fmt::format("`{}` is only in the Python wheel (`./dev wheel`, docs/{}.md)", word,
                        word == "serve" ? "serve" : "python");
   std::string text = fmt::format("unknown {} `{}`",
                                  is_flag             ? "flag"
@@ -386,7 +386,7 @@ int finish(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return code;
   if (code != kSuccess) return code;
   const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : std::string{};
-  return fail(kInternalError, "could not write all of the result to standard output" + why);
+  return fail(kInternalError, "could not write the whole result to standard output" + why);
 }
 
 }  // namespace

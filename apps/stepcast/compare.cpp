@@ -102,22 +102,23 @@ Result<int> run_compare(const CompareOptions& options) {
 }  // namespace
 
 Verb compare_verb() {
-  return {
-      "compare", "say what differs between two steps: forecasts, replays, logs, reports", [](CLI::App& app) {
-        auto options = std::make_shared<CompareOptions>();
-        app.footer(
-            "Files are what predict, replay or inspect print with --json, reports in HTML, or training logs "
-            "(docs/logs.md).\nExit code 4: --fail-above, and the step times differ by more.");
-        app.add_option("A", options->a, "a step to compare with")->required();
-        app.add_option("B", options->b, "the step that is compared")->required();
-        app.add_option("--fail-above", options->fail_above,
-                       "exit with code 4 if the step of B differs from that of A by more than this, as 3%");
-        app.add_option("--rows", options->rows, "longest differences of every list to show")
-            ->capture_default_str();
-        app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-        add_report_options(app, options->report, options->json);
-        return [options] { return run_compare(*options); };
-      }};
+  return {"compare", "explain the difference between two steps: forecasts, replays, logs, reports",
+          [](CLI::App& app) {
+            auto options = std::make_shared<CompareOptions>();
+            app.footer(
+                "Files: output of predict, replay or inspect with --json, HTML reports, or training logs "
+                "(docs/logs.md).\nExit code 4: the step times differ by more than --fail-above.");
+            app.add_option("A", options->a, "step A, the reference")->required();
+            app.add_option("B", options->b, "step B")->required();
+            app.add_option(
+                "--fail-above", options->fail_above,
+                "exit with code 4 if the step time of B differs from A by more than this, such as 3%");
+            app.add_option("--rows", options->rows, "number of differences to show per list")
+                ->capture_default_str();
+            app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+            add_report_options(app, options->report, options->json);
+            return [options] { return run_compare(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

@@ -65,7 +65,7 @@ std::string why_unused(const CollectiveCurve& curve, const Node& node) {
         "measurements {} GPUs per node",
         node.gpus_per_node, curve.n_ranks, curve.n_ranks);
   }
-  return "no layout that was tried runs this collective on such a group";
+  return "no layout that was tried has this collective on such a group";
 }
 
 }  // namespace

@@ -80,8 +80,7 @@ Status take_measured(const DescribedStep& step, PredictRequest& request) {
       return Error::at("", "--measured")
           .found(fmt::format("`{}`, which is not a file", text.substr(0, 200)))
           .expected(
-              "a time, `5.2s` or milliseconds, also behind words of a layout ('gpus=64 tp=8 pp=2=4120'), a "
-              "CSV "
+              "a time, `5.2s` or milliseconds, optionally after a layout ('gpus=64 tp=8 pp=2=4120'), a CSV "
               "of steps, a log, or traces");
     }
     request.measured.push_back(text);

@@ -113,7 +113,7 @@ Result<int> run_child(std::vector<std::string> words) {
   const int problem = ::posix_spawnp(&child, arguments.front(), nullptr, nullptr, arguments.data(), environ);
   if (problem != 0) {
     return Error{fmt::format("cannot start {}: {}", words.front(), std::system_category().message(problem))}
-        .advice("name an interpreter by STEPCAST_PYTHON");
+        .advice("set STEPCAST_PYTHON to an interpreter");
   }
   const auto before = std::signal(SIGINT, SIG_IGN);
   int status = 0;
@@ -131,11 +131,11 @@ Result<int> run_dryrun(const DryRunOptions& options) {
   STEPCAST_ASSIGN(const PlatformChoice meant, load_meant_platform(options.platform, options.gpus));
   const Platform& platform = meant.platform;
   if (platform.device.vendor != "NVIDIA") {
-    return Error{fmt::format("dryrun replaces only CUDA, and {} has GPUs of {}", options.platform,
+    return Error{fmt::format("dryrun supports only CUDA, but {} has GPUs of {}", options.platform,
                              platform.device.vendor)}
         .advice(
-            "name a platform with NVIDIA GPUs, and forecast the records on the other: predict --trace DIR "
-            "--platform NAME");
+            "name a platform with NVIDIA GPUs, then forecast the other one from the records: predict --trace "
+            "DIR --platform NAME");
   }
   STEPCAST_ASSIGN(const fs::path package, python_package());
   const fs::path libraries = folder_of_this_program() / "python" / "stepcast" / "dryrun" / "lib";
@@ -161,22 +161,23 @@ void add_flags(CLI::App& app, DryRunOptions& o) {
   FlagList flags{app};
   flags.add(
       "PROGRAM", &o.program,
-      "behind `--`: torchrun train.py, python train.py, accelerate launch, deepspeed, a console script");
+      "after `--`: torchrun train.py, python train.py, accelerate launch, deepspeed, or a console script");
   flags.add("--gpus", &o.gpus, "GPUs of the job", {.range = {{1, 1 << 20}}, .shows_default = true});
   flags.add("--platform", &o.platform, "name of a shipped platform, or a platform file",
             {.shows_default = true});
   flags.add("-o,--output", &o.output, "folder for the records, which `predict --trace` reads",
             {.is_output = true, .shows_default = true});
   flags.add("--at", &o.at,
-            "optimizer step to record; default: the first that launches what the one before did");
-  flags.add("--timeout", &o.timeout_s, "seconds for all ranks", {.above_zero = true, .shows_default = true});
-  flags.add("--keep-going", &o.keep_going, "take the last whole step where the program fails later");
-  flags.add("--eager", &o.eager, "leave out all torch.compile: operator by operator");
+            "optimizer step to record (default: the first that launches the same work as the step before)");
+  flags.add("--timeout", &o.timeout_s, "time limit for all ranks, in seconds",
+            {.above_zero = true, .shows_default = true});
+  flags.add("--keep-going", &o.keep_going, "use the last complete step if the program fails later");
+  flags.add("--eager", &o.eager, "ignore torch.compile: run operator by operator");
   flags.add("--compiled", &o.compiled,
-            "compile each module that the program calls, as model.compile() does, if it compiles none");
+            "compile each module that the program calls, like model.compile(), if it compiles none");
   flags.add("--guess", &o.guess,
-            "assumption for sizes that depend on data: nonzero=0.5 (the default), a share of the elements");
-  flags.add("--what-if", &o.what_if, "a change of the machine, as of predict");
+            "assumption for sizes that depend on data: nonzero=0.5 (default), a fraction of the elements");
+  flags.add("--what-if", &o.what_if, "change of the machine, as with predict");
   flags.add("--json", &o.json, "print one JSON object");
   flags.add(*find_option("--details", kPredictQuestions), &o.details);
 }

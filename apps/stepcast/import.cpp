@@ -78,22 +78,19 @@ Result<int> run_import(Options options) {
 
 Verb import_verb() {
   return {
-      "import", "write the traces of one rank as one small file, which replay and predict read like traces",
+      "import", "write the traces of one rank as one small file that replay and predict can read",
       [](CLI::App& app) {
         auto options = std::make_shared<Options>();
-        app.add_option(
-               "FILE|DIR", options->places,
-               "the profiler trace of a rank, and its execution trace where there is one; or a folder, "
-               "with --ranks")
+        app.add_option("FILE|DIR", options->places,
+                       "profiler trace of a rank and its execution trace, if any; or a folder, with --ranks")
             ->required();
-        add_output_option(app, "-o,--output", options->output, "the file to write, e.g. rank3.step")
-            ->required();
-        app.add_option("--ranks", options->ranks, "of a folder: which rank");
+        add_output_option(app, "-o,--output", options->output, "file to write, e.g. rank3.step")->required();
+        app.add_option("--ranks", options->ranks, "rank to take from a folder");
         app.add_option("--ranks-from", options->list.ranks_from,
-                       "where the rank is in the file names: {} in a part of them, as in 'host{}_gpu'");
+                       "position of the rank in the file names: {} in a part of them, such as 'host{}_gpu'");
         auto* step = app.add_option("--step", options->step,
-                                    "N of ProfilerStep#N to keep (default: the last with GPU work)");
-        app.add_flag("--all-steps", options->all_steps, "keep all of them")->excludes(step);
+                                    "number N of ProfilerStep#N to keep (default: the last with GPU work)");
+        app.add_flag("--all-steps", options->all_steps, "keep all steps")->excludes(step);
         return [options] { return run_import(*options); };
       }};
 }

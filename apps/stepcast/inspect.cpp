@@ -396,34 +396,34 @@ Result<int> run_inspect(InspectOptions options) {
 }  // namespace
 
 Verb inspect_verb() {
-  return {
-      "inspect", "say what is in a trace file or a training log, and whether it is usable",
-      [](CLI::App& app) {
-        auto options = std::make_shared<InspectOptions>();
-        app.add_option("FILE|DIR", options->places,
-                       "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip, or "
-                       "folders of them; logs of training runs (docs/logs.md); CSV files of embedding "
-                       "tables, .npz files of their indices (docs/dlrm.md)")
-            ->required();
-        app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0-7,64");
-        app.add_option("--ranks-from", options->list.ranks_from,
-                       "where the rank is in the file names: {} in a part of them, as in 'host{}_gpu'");
-        app.add_flag("--json", options->json, "print one JSON object");
-        add_details_flag(app, options->details);
-        auto* operations =
-            app.add_flag("--operations", options->operations,
-                         "list the work of the operators of an execution trace, and what has no model; with "
-                         "their times where the profiler trace of the rank lies in the same folder");
-        app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
-            ->needs(operations);
-        app.add_option("--batch", options->batch_samples,
-                       "indices: also report reuse factors of batches of this size, in samples")
-            ->check(CLI::Range(1, 1 << 30));
-        app.add_option("--tables", options->tables,
-                       "indices: CSV file of the tables, for their names and rows");
-        app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
-        return [options] { return run_inspect(*options); };
-      }};
+  return {"inspect", "describe a trace file or a training log, and check whether it is usable",
+          [](CLI::App& app) {
+            auto options = std::make_shared<InspectOptions>();
+            app.add_option("FILE|DIR", options->places,
+                           "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip, or "
+                           "folders of them; logs of training runs (docs/logs.md); CSV files of embedding "
+                           "tables, .npz files of their indices (docs/dlrm.md)")
+                ->required();
+            app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0-7,64");
+            app.add_option(
+                "--ranks-from", options->list.ranks_from,
+                "position of the rank in the file names: {} in a part of them, such as 'host{}_gpu'");
+            app.add_flag("--json", options->json, "print one JSON object");
+            add_details_flag(app, options->details);
+            auto* operations =
+                app.add_flag("--operations", options->operations,
+                             "list the operators of an execution trace, their work, and those without a "
+                             "model; with times if the profiler trace of the rank is in the same folder");
+            app.add_option("--profiler-trace", options->profiler_trace, "profiler trace with the times")
+                ->needs(operations);
+            app.add_option("--batch", options->batch_samples,
+                           "indices: also report reuse factors of batches of this number of samples")
+                ->check(CLI::Range(1, 1 << 30));
+            app.add_option("--tables", options->tables,
+                           "indices: CSV file of the tables, for their names and rows");
+            app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
+            return [options] { return run_inspect(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

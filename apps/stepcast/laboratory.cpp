@@ -22,7 +22,7 @@ Result<int> run_laboratory(std::span<const char* const> words) {
     return Error{
         fmt::format("`{}` measures stepcast itself, and is in the program stepcast-lab", words.front())}
         .found(verb_sink() != nullptr ? "a call from another program" : "none in the folder of this program")
-        .advice("in a checkout, `./dev lab` builds it and runs what is behind");
+        .advice("in a checkout, build and run it with `./dev lab`");
   }
   // Its messages should contain what the user typed, not its program name.
   std::vector<char*> arguments{const_cast<char*>("stepcast")};  // execv changes none of them
@@ -39,7 +39,7 @@ Result<int> run_laboratory(std::span<const char* const> words) {
 Verb validate_verb() { return {"validate", "score predictions against measured data", {}, run_laboratory}; }
 
 Verb reference_verb() {
-  return {"reference", "print a table of what is known: operators, presets, flags", {}, run_laboratory};
+  return {"reference", "print a reference table: operators, presets, flags", {}, run_laboratory};
 }
 
 }  // namespace stepcast::cli

@@ -218,7 +218,7 @@ Status check_options(const PlanOptions& options) {
   if (!options.jobs.empty()) return check_jobs(options);
   const bool trains = options.goal.tokens > 0;
   if (!trains && (options.n_gpus.size() > 1 || options.platforms.size() > 1)) {
-    return Error{"several numbers of GPUs or platforms are compared by what a training takes on them"}.advice(
+    return Error{"several numbers of GPUs or platforms can only be compared for a whole training"}.advice(
         "add --train-tokens, or name one");
   }
   if (trains && (!options.from.empty() || !options.csv.empty()))
@@ -229,13 +229,12 @@ Status check_options(const PlanOptions& options) {
   const std::string& wanted = options.objective;
   if (!trains && (wanted == "cost" || wanted == "money" || wanted == "energy" || wanted == "carbon"))
     return Error::at("", "--objective")
-        .found(fmt::format("`{}` for a fixed number of GPUs, where the fastest step costs least",
+        .found(fmt::format("`{}` for a fixed number of GPUs, for which the fastest step is also the cheapest",
                            options.objective))
         .advice("add --train-tokens, or say --objective time");
   if (options.from.empty() && options.gpus.empty()) return Error{"--gpus is required"};
   if (!options.zones.empty() && !plans_pools(options))
-    return Error{"--zone says where pools of GPUs are"}.advice(
-        "name them: --gpus 64xh100@east+64xa100@west");
+    return Error{"--zone needs pools of GPUs"}.advice("name them: --gpus 64xh100@east+64xa100@west");
   const bool described = !options.job.model.empty() || !options.flags.remaining().empty();
   if (options.from.empty() && !described) {
     return Error{"no model is named"}
@@ -381,7 +380,7 @@ Result<Question> question_of(const PlanOptions& options) {
     if ((flag.of & kPlanQuestions) == bit(Question::plan_rl))
       return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
     if (question != Question::plan_jobs)
-      return Error{fmt::format("{} means nothing for {}", flag.name,
+      return Error{fmt::format("{} is not supported for {}", flag.name,
                                question == Question::plan_rl ? "a step of post-training" : "pools of GPUs")}
           .advice("leave it out");
     return Error{fmt::format("{} belongs to one training, --jobs names several", flag.name)}.advice(
@@ -391,7 +390,7 @@ Result<Question> question_of(const PlanOptions& options) {
 }
 
 Verb plan_verb() {
-  return {"plan", "search the layouts of a training: the fastest, ties, and why not the others",
+  return {"plan", "search the layouts of a training: the fastest, ties, and rejected ones",
           [](CLI::App& app) {
             auto options = std::make_shared<PlanOptions>(app);
             declare_plan_options(app, *options);

@@ -20,9 +20,7 @@ namespace {
 // The degree in a list with a single value.
 Status take_degree(const char* flag, const std::vector<std::int64_t>& list, std::optional<std::int64_t>& to) {
   if (list.size() > 1)
-    return Error::at("", flag)
-        .found("several values")
-        .expected("one, with --rl, or none: then layouts are searched");
+    return Error::at("", flag).found("several values").expected("one with --rl, or none to search layouts");
   if (!list.empty()) to = list.front();
   return Ok{};
 }

@@ -65,8 +65,7 @@ Result<DescribedStep> described(const PredictOptions& options) {
   }
   request.zones = options.described.zones;
   if (request.pools.empty() && !request.zones.empty())
-    return Error{"--zone says where pools of GPUs are"}.advice(
-        "name them: --gpus 64xh100@east+64xa100@west");
+    return Error{"--zone needs pools of GPUs"}.advice("name them: --gpus 64xh100@east+64xa100@west");
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;
   step.megatron_flags = options.flags.remaining();
@@ -93,9 +92,8 @@ Status check_sensitivity(const PredictOptions& options) {
   if (!options.shared.sensitivity || !options.shared.json) return Ok{};
   for (const char* flag : {"--explain", "--train-tokens", "--train-samples", "--train-iterations"})
     if (options.flags.is_given(flag))
-      return Error{
-          fmt::format("--sensitivity --json prints sensitivities alone, without what {} asks for", flag)}
-          .advice("ask twice, or leave out --json");
+      return Error{fmt::format("--sensitivity --json prints only sensitivities, not the output of {}", flag)}
+          .advice("run it twice, or leave out --json");
   return Ok{};
 }
 
@@ -125,7 +123,7 @@ Result<PredictTraceRequest> request_of_traces(const PredictOptions& options) {
   if (options.step.words.recompute == "none") {
     return Error::at("", "--recompute")
         .found("`none`")
-        .expected("full or selective for recorded traces, or nothing: as they were recorded");
+        .expected("full or selective for recorded traces, or no flag: as recorded");
   }
   request.recompute = options.step.words.recompute;
   if (!options.traces.ranks.empty()) {
@@ -137,7 +135,7 @@ Result<PredictTraceRequest> request_of_traces(const PredictOptions& options) {
   if (recorded.size() > 2) {
     return Error::at("", "--recorded-batch")
         .found(fmt::format("{} batches", recorded.size()))
-        .expected("that of --trace, and that of --second-trace behind a comma");
+        .expected("the batch of --trace, and after a comma that of --second-trace");
   }
   if (!recorded.empty()) request.recorded_batch = recorded[0];
   if (recorded.size() == 2) request.second_batch = recorded[1];
@@ -168,11 +166,11 @@ Status give_forecast(const PredictOptions& options, const ReportOutput& report, 
 Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest request,
                             const Session& session) {
   if (options.shared.sensitivity)
-    return Error{"sensitivities are those of one batch"}.advice("name one with --batch");
+    return Error{"--sensitivity needs one batch"}.advice("name one with --batch");
   if (!options.described.advice.empty())
-    return Error{"what to change is of one batch"}.advice("name one with --batch, or leave out --advice");
+    return Error{"--advice needs one batch"}.advice("name one with --batch, or leave out --advice");
   if (!request.timeline.empty())
-    return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
+    return Error{"--timeline needs one batch"}.advice("name one with --batch, or leave out --timeline");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   std::vector<std::int64_t> batches = options.shared.batches;
   std::ranges::sort(batches);
@@ -193,15 +191,15 @@ void note_chakra(const PredictOptions& options, const Forecast& forecast) {
   print("\nChakra traces written to {}\n",
         in_one_line((std::filesystem::path{options.shared.chakra} / "step.*.et").string()));
   if (options.step.request.chakra_per_rank) {
-    print("  one of every rank; their process groups are in comm_groups.json\n");
+    print("  one per rank; their process groups are in comm_groups.json\n");
     return;
   }
   for (std::size_t c = 0; c < forecast.classes.size(); ++c) {
     const ForecastClass& one = forecast.classes[c];
     if (one.n_ranks < 2) continue;
     print(
-        "  step.{}.et: one rank of {}, for the {} that do the same; transfers among them are in a group of "
-        "their own\n",
+        "  step.{}.et: one rank of {}, for {} equal ranks; transfers among them have their own process "
+        "group\n",
         c, one.name, one.n_ranks);
   }
 }
@@ -295,8 +293,8 @@ std::string_view flag_with_several(const PredictOptions& options, const Subject&
 Status check_series(const PredictOptions& options, std::string_view several) {
   for (const GivenFlag& flag : options.flags.given())
     if ((flag.of & bit(Question::series)) == 0 && (flag.of & bit(Question::described)) != 0)
-      return Error{fmt::format("{} with several values, and {}, which is of one step", several, flag.name)}
-          .advice("name one value");
+      return Error{fmt::format("{} has several values, but {} needs one step", several, flag.name)}.advice(
+          "name one value");
   for (const auto& [flag, values] : {std::pair{"--mbs", &options.described.micro_batches},
                                      std::pair{"--gbs", &options.shared.global_batches}})
     if (std::ranges::find(*values, kLargest) != values->end())
@@ -321,7 +319,7 @@ Result<StepQuestion> step_of(const PredictOptions& options, Question question, D
                              {"dtype", options.step.dtype},
                              {"exchange_dtype", options.recommendation.exchange_dtype}};
   if (!shared.batches.empty() && !shared.global_batches.empty())
-    return Error{"--batch is samples per rank, --gbs of all ranks"}.advice("leave one of the two out");
+    return Error{"--batch is samples per rank, --gbs those of all ranks"}.advice("leave one of the two out");
   if (!shared.batches.empty()) recommendation.batch_per_rank = shared.batches.front();
   STEPCAST_TRY(check_batches("--batch", shared.batches, 1 << 30));
   return asked;
@@ -365,9 +363,9 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
   if (const std::string_view several = flag_with_several(options, subject, true); !several.empty())
     return run_series(options, subject, question, words, several);
   if (options.shared.sensitivity && subject.sensitivity == nullptr)
-    return Error{fmt::format("--sensitivity means nothing for {}", subject.called)};
+    return Error{fmt::format("--sensitivity is not supported for {}", subject.called)};
   if (options.described.same_layout && subject.series != nullptr)
-    return Error{"--same-layout is of several GPUs or batches"}.advice("as --gpus 64,128,256");
+    return Error{"--same-layout needs several GPUs or batches"}.advice("as --gpus 64,128,256");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   // A terminal with --details shows no other rank classes. The first screen has a sentence about all GPUs, so
   // it needs them.
@@ -398,15 +396,15 @@ Result<int> run_predict(const PredictOptions& options) {
   };
   if ((asks_largest(options.described.micro_batches) || asks_largest(options.shared.global_batches)) &&
       question != Question::described)
-    return Error{"--mbs max and --gbs max are of a described step"}.advice("say a number");
+    return Error{"--mbs max and --gbs max need a described step"}.advice("say a number");
   if (question == Question::traces) return run_traces(options);
   const std::string_view several = flag_with_several(options, subject, question == Question::log);
   if (!several.empty()) {
     return Error::at("", std::string{several})
         .found("several values")
         .expected(question == Question::log || subject.several.empty()
-                      ? "one; several are for described steps and, of GPUs, recommendation models"
-                      : fmt::format("one; {} takes several",
+                      ? "one; lists are for described steps, and lists of GPUs for recommendation models"
+                      : fmt::format("one; {} accepts several",
                                     subject.several.substr(subject.several.rfind(' ') + 1)));
   }
   return question == Question::log ? run_log(options) : run_step(options, subject);
@@ -447,7 +445,7 @@ Result<PredictTraceRequest> trace_request_in_words(std::vector<std::string> word
 }
 
 Verb predict_verb() {
-  return {"predict", "predict a training step from a description, or from traces on another machine",
+  return {"predict", "predict a training step from a description, or from traces for another machine",
           [](CLI::App& app) {
             auto options = std::make_shared<PredictOptions>(app);
             declare_predict_options(app, *options);
@@ -463,7 +461,7 @@ Verb export_verb() {
   verb.declare = [declare = verb.declare](CLI::App& app) {
     Action action = declare(app);
     app.get_option("--chakra")->required();
-    app.footer("`export` takes the flags of `predict`.");
+    app.footer("`export` accepts the flags of `predict`.");
     return action;
   };
   return verb;

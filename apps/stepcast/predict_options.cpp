@@ -48,7 +48,7 @@ Error misplaced(const GivenFlag& flag, Question question, const Subject& subject
   }
   const Subject* owner = owner_of(of & ~bit(Question::traces), subject);
   if (question == subject.question && question != Question::described && of != bit(Question::traces))
-    return Error{fmt::format("{} means nothing for {}", flag.name, subject.called)}.advice(
+    return Error{fmt::format("{} is not supported for {}", flag.name, subject.called)}.advice(
         owner == nullptr ? "" : fmt::format("it belongs to {}", owner->plural));
   if ((of & bit(Question::traces)) != 0 && (of & (bit(Question::described) | bit(Question::log))) == 0)
     return Error{fmt::format("{} belongs to --trace", flag.name)}.advice(

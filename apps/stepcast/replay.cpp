@@ -101,14 +101,14 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
   ReplayRequest& r = o.request;
   FlagList flags{app};
   flags.add("DIR|FILES", &r.places,
-            "a folder with one profiler trace per rank (and their execution traces) or one Chakra trace per "
-            "rank, or the files",
+            "folder with one profiler trace per rank (and execution traces) or one Chakra trace per rank, or "
+            "the files",
             {.required = true});
   constexpr QuestionSet kOf = bit(Question::traces);  // options shared with `predict --trace`
   flags.add(*find_option("--step", kOf), &r.step);
   flags.add(*find_option("--ranks", kOf), &o.ranks);
   flags.add("--ranks-from", &r.ranks_from,
-            "where the rank is in the file names: {} in a part of them, as in 'host{}_gpu'");
+            "position of the rank in the file names: {} in a part of them, such as 'host{}_gpu'");
   flags.add(*find_option("--advice", kOf), &o.advice);
   flags.add("--json", &o.json, "print one JSON object (docs/json.md)");
   add_report_options(app, o.page, o.json);
@@ -117,16 +117,16 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
             ".gz compresses",
             {.is_output = true});
   flags.add("--with-measured", &r.timeline_with_measured, "also write the measured timeline");
-  flags.add("--critical-path", &o.report.critical_path, "longest contributors of the critical path to show",
+  flags.add("--critical-path", &o.report.critical_path, "number of contributors to the critical path to show",
             {.shows_default = true});
-  flags.add("--collectives", &o.report.collectives, "collectives to show, those that cost most",
+  flags.add("--collectives", &o.report.collectives, "number of collectives to show, most expensive first",
             {.shows_default = true});
   flags.add("--verbose", &o.report.verbose,
-            "also streams, CPU threads, constants with their counts, dependencies by origin");
+            "also print streams, CPU threads, constants with their counts, dependencies by origin");
   flags.add("--own-delays", &r.own_delays,
-            "the recorded launch delay of each operation where it is small, instead of the constants");
+            "use the recorded launch delay of each operation if it is small, instead of the constants");
   flags.add("--smallest-handoff", &r.smallest_handoff,
-            "the smallest latency over ranks for hand-offs between CPU threads");
+            "use the smallest latency over ranks for hand-offs between CPU threads");
 }
 
 void add_spread_and_training(CLI::App& app, ReplayOptions& o) {
@@ -140,9 +140,9 @@ void add_spread_and_training(CLI::App& app, ReplayOptions& o) {
   flags.add(*find_option("--seed", kOf), &spread.seed);
   flags.add(*find_option("--jitter", kOf), &spread.jitter);
   flags.add("--samples-per-step", &o.request.samples_per_step,
-            "samples that all ranks take per step, for throughput and --train-samples", above);
+            "samples per step of all ranks, for throughput and --train-samples", above);
   flags.add("--tokens-per-step", &o.request.tokens_per_step,
-            "tokens that all ranks take per step, for throughput and --train-tokens", above);
+            "tokens per step of all ranks, for throughput and --train-tokens", above);
   flags.add("--train-samples", &budget.samples, "samples to train on: steps, days, GPU-hours", above);
   flags.add("--train-tokens", &budget.tokens, "tokens to train on instead", above);
   flags.add("--train-iterations", &budget.iterations, "steps to train instead", above);

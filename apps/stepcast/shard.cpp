@@ -130,16 +130,16 @@ std::optional<ForecastAdvice> what_to_change(const ShardingComparison& all) {
       advice.actions.push_back(action_of(all, *given, one, flags));
   if (advice.actions.empty()) {
     advice.sentence =
-        fmt::format("Nothing to gain: no sharding that was compared is faster than {} by more than {:.0f} %.",
+        fmt::format("Nothing to gain: no compared sharding is more than {1:.0f} % faster than {0}.",
                     given->plan.name, 100 * kShardingsAlike);
     return advice;
   }
   const ForecastAction& first = advice.actions.front();
   advice.sentence =
       given->step.fits
-          ? fmt::format("With {} the step takes {} ms less of {} ms ({:.1f} %).", first.change,
+          ? fmt::format("With {0} the step takes {1} ms less ({3:.1f} % of {2} ms).", first.change,
                         ms_text(first.saved_ms), ms_text(given->expected_us * 1e-3), first.saved_percent)
-          : fmt::format("{} does not fit; {} does, and takes {} ms.", given->plan.name, first.change,
+          : fmt::format("{} does not fit; {} fits and takes {} ms.", given->plan.name, first.change,
                         ms_text(first.promised_step_time_ms));
   return advice;
 }
@@ -179,40 +179,40 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
       "--tables", &r.tables,
       "CSV file of the embedding tables, or a folder with execution traces of all ranks (docs/dlrm.md); "
       "default: those of the model");
-  flags.add("--indices", &r.indices, ".npz file of the indices of a batch: how often rows are looked up");
+  flags.add("--indices", &r.indices, ".npz file with the embedding indices of a batch");
   flags.add("--generate", &r.generate,
-            "tables drawn from a set with published totals instead of --tables: 2021, 2022, 2021-heavy or "
-            "2022-heavy, by --seed");
+            "random tables from a set with published totals, instead of --tables: 2021, 2022, 2021-heavy or "
+            "2022-heavy (see --seed)");
   app.get_option("--generate")->excludes("--tables")->excludes("--indices");
   flags.add("--save-tables", &o.save_tables, "write the tables as a CSV file", {.is_output = true});
   flags.add("--model", &r.model, "preset or file of a recommendation model", {.shows_default = true});
   flags.add("--gpus", &r.n_gpus, "GPUs in all", {.range = {{1, 65536}}, .required = true});
   flags.add("--platform", &r.platform, "name of a shipped platform, or a platform file",
             {.shows_default = true});
-  flags.add("--gpus-per-node", &r.gpus_per_node, "GPUs of a node, where not as the platform has",
+  flags.add("--gpus-per-node", &r.gpus_per_node, "GPUs per node, if different from the platform",
             {.range = {{1, 1024}}});
   flags.add("--gbs,--global-batch-size", &r.global_batch, "samples per step", {.range = {{1, 1 << 30}}});
   constexpr QuestionSet kOf = bit(Question::recommendation);
   flags.add(*find_option("--stack", kOf), &o.stack);
   flags.add(*find_option("--release", kOf), &o.release);
-  flags.add("--dtype", &o.dtype, "of the dense part: fp32, tf32, fp16, bf16");
+  flags.add("--dtype", &o.dtype, "type of the dense part: fp32, tf32, fp16, bf16");
   flags.add(*find_option("--exchange-dtype", kOf), &o.exchange_dtype);
   flags.add("--sharders", &r.choices.sharders,
-            "naive, random, size, lookup, norm_lookup, size_lookup, search, stack (as the software does it; "
-            "default: all)",
+            "naive, random, size, lookup, norm_lookup, size_lookup, search, stack (as the software does) "
+            "(default: all)",
             {.with_commas = true});
   flags.add("--plan", &o.plans, "TorchRec plans to compare with");
   flags.add("--now", &o.now,
-            "TorchRec plan that the job runs, or the folder of its traces: compared, without --sharders with "
-            "--plan "
-            "and what few moves make of it alone");
-  flags.add("--seed", &r.choices.seed, "of the random sharder, the search and --generate",
+            "TorchRec plan of the running job, or the folder of its traces. Compared with --plan and with a "
+            "plan that moves few tables; others only with --sharders");
+  flags.add("--seed", &r.choices.seed, "random seed of the random sharder, the search and --generate",
             {.shows_default = true});
-  flags.add("--evaluations", &r.choices.max_evaluations, "most steps that the search simulates",
+  flags.add("--evaluations", &r.choices.max_evaluations, "largest number of steps that the search simulates",
             {.shows_default = true});
-  flags.add("--seconds", &r.choices.max_seconds, "most time that the search takes",
+  flags.add("--seconds", &r.choices.max_seconds, "time limit of the search",
             {.above_zero = true, .shows_default = true});
-  flags.add("-o,--output", &o.output, "write the winner as a TorchRec plan (JSON)", {.is_output = true});
+  flags.add("-o,--output", &o.output, "write the best sharding as a TorchRec plan (JSON)",
+            {.is_output = true});
   flags.add("--json", &o.json, "print one JSON object");
   add_report_options(app, o.report, o.json);
 }
@@ -220,7 +220,7 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
 }  // namespace
 
 Verb shard_verb() {
-  return {"shard", "choose how embedding tables are spread over GPUs", [](CLI::App& app) {
+  return {"shard", "choose the sharding of embedding tables over GPUs", [](CLI::App& app) {
             auto options = std::make_shared<ShardOptions>();
             options->app = &app;
             add_shard_flags(app, *options);

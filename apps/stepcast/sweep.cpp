@@ -43,7 +43,8 @@ struct SweepOptions {
 Result<SweepShard> shard_of(const SweepOptions& options) {
   if (!options.shard.empty()) {
     if (options.shards)
-      return Error{"--shard i/n says n: --shards is for who leaves i to the cluster"}.advice("leave it out");
+      return Error{"--shard i/n already gives n; --shards is for jobs in which the cluster gives i"}.advice(
+          "leave it out");
     return parse_shard(options.shard);
   }
   return shard_of_environment(
@@ -65,15 +66,14 @@ Result<int> list(const SweepSpec& spec, const SweepOptions& options) {
   table.indent = 0;
   for (const SweepPoint& point : spec.points) table.row({point.id, point.json()});
   print("{}{} points\n", report_text(table, terminal_columns()), table_count(spec.points.size()));
-  if (spec.n_repeated > 0)
-    print("{} of the combinations were another one again\n", table_count(spec.n_repeated));
+  if (spec.n_repeated > 0) print("{} combinations were duplicates\n", table_count(spec.n_repeated));
   return kSuccess;
 }
 
 Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
   if (folder.would_be_row_file(options.merged)) {
-    return Error::at(options.merged, "", "is called as the rows of a shard are, in their folder")
+    return Error::at(options.merged, "", "has the name of a shard's rows, in their folder")
         .advice("name another file, such as results.csv");
   }
   std::vector<std::filesystem::path> inputs = folder.own_files();
@@ -108,8 +108,7 @@ Result<int> status(const SweepSpec& spec, const SweepOptions& options) {
                       {spec.hash, spec.points.size(), outcome.n, outcome.n_failed, outcome.n_too_large}));
     return kSuccess;
   }
-  print("{} of {} points are done\n{}", table_count(outcome.n), table_count(spec.points.size()),
-        outcome.text());
+  print("{} of {} points done\n{}", table_count(outcome.n), table_count(spec.points.size()), outcome.text());
   return kSuccess;
 }
 
@@ -140,16 +139,14 @@ Result<int> one_point(const SweepSpec& spec, const SweepOptions& options) {
 
 Result<int> run_sweep(const SweepOptions& options) {
   if (options.json && !options.lists && !options.status && options.point.empty()) {
-    return Error{"--json is of --list and --status"}.advice(
-        "leave it out: rows are JSON, --merge writes them to one file");
+    return Error{"--json needs --list or --status"}.advice(
+        "leave it out: rows are JSON, and --merge writes them to one file");
   }
   STEPCAST_ASSIGN(const SweepSpec spec, read_sweep(options.spec));
   if (options.lists) return list(spec, options);
   if (!options.point.empty()) return one_point(spec, options);
   if (options.folder.empty()) {
-    return Error{"-o is required"}
-        .expected("the folder that the rows go to")
-        .advice("--list shows the points alone");
+    return Error{"-o is required"}.expected("the folder of the rows").advice("--list prints only the points");
   }
   if (!options.merged.empty()) return merge(spec, options);
   if (options.status) return status(spec, options);
@@ -170,7 +167,7 @@ Result<int> run_sweep(const SweepOptions& options) {
   const SweepShard& shard = sweep.shard;
   const std::string origin = shard.origin.empty() ? "" : fmt::format(" (by {})", shard.origin);
   print("{}: {} points", in_one_line(options.spec), table_count(spec.points.size()));
-  if (spec.n_repeated > 0) print(", {} combinations were one of them again", table_count(spec.n_repeated));
+  if (spec.n_repeated > 0) print(", {} duplicate combinations left out", table_count(spec.n_repeated));
   if (shard.count > 1)
     print("; shard {}/{}{}: {}", shard.index, shard.count, origin, table_count(report.n_points));
   print("\n{} had a row before, {} were run: {}\n", table_count(report.n_before), table_count(report.n_run),
@@ -193,38 +190,35 @@ Result<int> run_sweep(const SweepOptions& options) {
 
 Verb sweep_verb() {
   return {
-      "sweep", "predict or plan all combinations of a file of lists, here or over a cluster",
+      "sweep", "predict or plan all combinations of the lists in a file, here or on a cluster",
       [](CLI::App& app) {
         auto options = std::make_shared<SweepOptions>();
         app.footer(
             "The file (TOML or JSON, docs/sweeps.md) has lists of models, platforms, numbers of GPUs, "
-            "flags:\n"
-            "  mode = \"predict\"                                      # or \"plan\"\n"
-            "  model = [\"llama-3-8b\", \"llama-3-70b\"]\n"
-            "  platform = \"dgx-h100\"\n"
-            "  gpus = [64, 128, 256]\n"
-            "  layouts = [{ tp = 8, pp = 1 }, { tp = 4, pp = 4 }]    # values that go together\n"
-            "A second run computes only the rows that are missing.");
+            "flags:\n  mode = \"predict\"                                      # or \"plan\"\n  model = "
+            "[\"llama-3-8b\", \"llama-3-70b\"]\n  platform = \"dgx-h100\"\n  gpus = [64, 128, 256]\n  "
+            "layouts = [{ tp = 8, pp = 1 }, { tp = 4, pp = 4 }]    # values used together\nA second run "
+            "computes only the missing rows.");
         app.add_option("SPEC", options->spec, "the file")->required();
         app.add_option("-o,--output", options->folder, "folder of the rows, shared by all shards");
         app.add_option("--shard", options->shard,
-                       "i/n, from 0/n on: this part alone (default: as a Slurm array or an Indexed Job of "
-                       "Kubernetes says, else all)");
+                       "run only part i of n, counted from 0 (default: from a Slurm array or an Indexed Job "
+                       "of Kubernetes, else all)");
         app.add_option("--shards", options->shards,
-                       "how many parts there are, where the cluster says which one this is "
-                       "(JOB_COMPLETION_INDEX)")
+                       "number of parts, if the cluster gives the index of this one (JOB_COMPLETION_INDEX)")
             ->check(CLI::Range(1, 1'000'000));
-        app.add_option("--threads", options->threads, "0: all; the rows are the same")->capture_default_str();
+        app.add_option("--threads", options->threads, "CPU threads (0: all); the rows are the same")
+            ->capture_default_str();
         app.add_flag("--extend", options->extends,
-                     "the folder was begun with fewer points: go on with what the spec has now");
+                     "continue a folder that was begun with fewer points than the spec has now");
         CLI::Option* merged = add_output_option(
             app, "--merge", options->merged,
-            "write the rows of all shards to one file instead, .jsonl or .csv, in the order of "
-            "the spec");
-        CLI::Option* lists = app.add_flag("--list", options->lists, "print the points instead");
-        CLI::Option* status = app.add_flag("--status", options->status, "print how many are done instead");
+            "write the rows of all shards to one file, .jsonl or .csv, in the order of the spec");
+        CLI::Option* lists = app.add_flag("--list", options->lists, "print the points, run nothing");
+        CLI::Option* status =
+            app.add_flag("--status", options->status, "print the number of points done, run nothing");
         CLI::Option* point =
-            app.add_option("--point", options->point, "print the row of this point instead, by its id");
+            app.add_option("--point", options->point, "print the row of the point with this id, run nothing");
         CLI::Option* report =
             add_output_option(app, "--report", options->report.file,
                               "write a page (.html) with a table of the rows of all shards instead");
@@ -236,7 +230,7 @@ Verb sweep_verb() {
           for (const char* of_run : {"--shard", "--shards", "--extend"})
             one->excludes(app.get_option(of_run));
         }
-        app.add_flag("--json", options->json, "with --list, --status: as JSON");
+        app.add_flag("--json", options->json, "print JSON, with --list or --status");
         return [options] { return run_sweep(*options); };
       }};
 }

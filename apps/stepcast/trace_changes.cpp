@@ -63,7 +63,7 @@ class TraceCauses {
     if (n < 2) return;
     const auto last = std::ranges::max_element(f_.classes, {}, &ForecastClass::start_offset_ms);
     if (is_worth_it(last->start_offset_ms))
-      add({"--barrier"}, fmt::format("all ranks begin the step together; {} begins {} ms after the first",
+      add({"--barrier"}, fmt::format("all ranks start the step together; {} starts {} ms after the first",
                                      called(static_cast<std::size_t>(last - f_.classes.begin())),
                                      ms_text(last->start_offset_ms)));
     if (!is_worth_it(idle_ms("other_rank"))) return;
@@ -78,8 +78,7 @@ class TraceCauses {
     }
     const auto worst = static_cast<std::size_t>(std::ranges::max_element(caused_us) - caused_us.begin());
     add({"--like-median-rank"}, fmt::format("no rank is slower than the median one; the others wait {} ms "
-                                            "for {}, which comes last in {} of {} "
-                                            "collectives{}",
+                                            "for {}, last in {} of {} collectives{}",
                                             ms_text(caused_us[worst] * 1e-3), called(worst), times[worst],
                                             shared, lookups_of(worst)));
   }
@@ -103,7 +102,7 @@ class TraceCauses {
     const double alone_ms = mean_ms([](const ForecastClass& c) { return c.exposed_comm_ms; });
     if (!meets || !is_worth_it(alone_ms)) return;
     add({"--overlap", "perfect"},
-        fmt::format("transfers overlapped with computation; {} ms of the step only communicate",
+        fmt::format("transfers overlapped with computation; {} ms of the step are exposed communication",
                     ms_text(alone_ms)));
     std::size_t reductions = 0;
     double bytes = 0;
@@ -199,15 +198,16 @@ ForecastAdvice advice_of(std::vector<ForecastAction> found, const StepTime& aske
   }
   if (!advice.actions.empty()) {
     const ForecastAction& first = advice.actions.front();
-    advice.sentence = fmt::format("With `{}` the step takes {} ms less of {} ms ({:.1f} %).", first.change,
-                                  ms_text(first.saved_ms), ms_text(asked.step_time_ms), first.saved_percent);
+    advice.sentence =
+        fmt::format("With `{0}` the step takes {1} ms less ({3:.1f} % of {2} ms).", first.change,
+                    ms_text(first.saved_ms), ms_text(asked.step_time_ms), first.saved_percent);
   } else if (!problem.empty()) {
     advice.sentence = sentence(problem) + ".";
   } else {
     advice.sentence =
         tried == 0 ? "Nothing to gain: waiting, transfers and the host take less than 1 % of the step each."
-                   : "Nothing to gain: no change of what was recorded saves 1 % of the step and more than it "
-                     "may be off by.";
+                   : "Nothing to gain: no tried change of the recorded step saves at least 1 % and more than "
+                     "its uncertainty.";
   }
   return advice;
 }

@@ -432,23 +432,23 @@ class Changes {
     if (!actions.empty()) {
       const ForecastAction& first = actions.front();
       if (first.n_gpus != asked_.n_gpus)
-        return fmt::format("Nothing fits on {} GPUs; on {} the job takes {} ms.", asked_.n_gpus, first.n_gpus,
-                           ms_text(first.promised_step_time_ms));
+        return fmt::format("Nothing fits on {} GPUs. On {} GPUs the job takes {} ms.", asked_.n_gpus,
+                           first.n_gpus, ms_text(first.promised_step_time_ms));
       constexpr std::size_t kReadable = 80;
       const std::string change =
           first.change.size() > kReadable ? "the first command" : fmt::format("`{}`", first.change);
       if (!asked_.fits())
-        return fmt::format("It does not fit; with {} it does, and takes {} ms.", change,
+        return fmt::format("Your job does not fit. With {} it fits and takes {} ms.", change,
                            ms_text(first.promised_step_time_ms));
       if (run_of(asked_) != nullptr)
-        return fmt::format("With {} the training takes {:.1f} days less of {:.1f} ({:.1f} %).", change,
-                           first.saved_days.value_or(0), run_of(asked_)->days, first.saved_percent);
-      return fmt::format("With {} the step takes {} ms less of {} ({:.1f} %).", change,
+        return fmt::format("With {0} the training takes {1:.1f} days less ({3:.1f} % of {2:.1f} days).",
+                           change, first.saved_days.value_or(0), run_of(asked_)->days, first.saved_percent);
+      return fmt::format("With {0} the step takes {1} ms less ({3:.1f} % of {2} ms).", change,
                          ms_text(first.saved_ms), ms_text(asked_.promised_ms()), first.saved_percent);
     }
-    if (!asked_.fits()) return "It does not fit, and nothing that was tried does.";
+    if (!asked_.fits()) return "Your job does not fit, and no change that was tried makes it fit.";
     return fmt::format("Nothing to gain: {}no flag that was tried saves 1 % of the step.",
-                       searched ? "`stepcast plan` finds no faster layout of these GPUs, and " : "");
+                       searched ? "`stepcast plan` finds no faster layout for these GPUs, and " : "");
   }
 
   Flags given_;

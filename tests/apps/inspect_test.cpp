@@ -91,9 +91,8 @@ TEST_F(Inspect, ShowsTheLargestTotalsOfTheAllocator) {
       HasSubstr("  memory        at most 2.50 GiB allocated, 3.00 GiB reserved by the caching allocator\n"));
   EXPECT_THAT(inspect({path, "--json"}).out, HasSubstr("\"peak_reserved_bytes\": 3221225472"));
   const auto replayed = run_command({stepcast_executable().string(), "replay", path, "--details"});
-  EXPECT_THAT(replayed.out, HasSubstr("Largest totals of the caching allocator in the recorded step (GiB)\n"
-                                      "  rank  allocated  reserved\n"
-                                      "  3          2.50      3.00\n"));
+  EXPECT_THAT(replayed.out, HasSubstr("Peaks of the caching allocator in the recorded step (GiB)\n  rank  "
+                                      "allocated  reserved\n  3          2.50      3.00\n"));
 }
 
 TEST_F(Inspect, PrintsJson) {

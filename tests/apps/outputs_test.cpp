@@ -179,7 +179,7 @@ TEST(Outputs, AFullDiskIsOneLineAndExitCodeOne) {
         "predict --model gpt2 --json", "predict --model gpt2"}) {
     SCOPED_TRACE(arguments);
     expect_one_line(shell(std::string{"\"$0\" "} + arguments + " > /dev/full"), 1,
-                    "could not write all of the result to standard output");
+                    "could not write the whole result to standard output");
   }
   const OwnFolder folder;
   if (!make_device(folder.file("full"), 7)) GTEST_SKIP() << "no device nodes can be made here";

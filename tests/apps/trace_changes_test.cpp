@@ -102,7 +102,7 @@ TEST(TraceChanges, AreOfOneBatchAndWhereTheyAreAskedFor) {
   EXPECT_FALSE(answer_alone("stepcast predict --trace " + example()).what_to_change);
   EXPECT_EQ(replayed_advice("stepcast replay " + example()).sentence, "");
   EXPECT_THAT(cli::run_verb({"predict", "--trace", example(), "--batch", "64,128", "--advice", "on"}).error,
-              HasSubstr("what to change is of one batch"));
+              HasSubstr("--advice needs one batch"));
 }
 
 TEST(TraceChanges, OfMeasuredTracesAreWhatTheirCommandsPrint) {

@@ -98,7 +98,7 @@ TEST(WhatToChange, SaysWhatFits) {
       "stepcast predict --model llama-3-70b --gpus 32 --tp 1 --pp 1 --mbs 1 --gbs 64 --layout as-said";
   const ForecastAdvice advice = advice_of(asked);
   ASSERT_FALSE(advice.actions.empty());
-  EXPECT_THAT(advice.sentence, StartsWith("It does not fit; with "));
+  EXPECT_THAT(advice.sentence, StartsWith("Your job does not fit. With "));
   EXPECT_TRUE(answer_of(advice.actions.front().command).fits());
   EXPECT_EQ(advice.actions.front().n_gpus, 32U);
   EXPECT_EQ(advice.actions.front().certainty, "fits");
@@ -108,7 +108,7 @@ TEST(WhatToChange, TakesMoreGpusWhereNoLayoutFits) {
   const ForecastAdvice advice = advice_of("stepcast predict --model llama-3.1-405b --gpus 8 --gbs 64");
   ASSERT_EQ(advice.actions.size(), 1U) << advice.sentence;
   const ForecastAction& action = advice.actions.front();
-  EXPECT_THAT(advice.sentence, StartsWith("Nothing fits on 8 GPUs; on "));
+  EXPECT_THAT(advice.sentence, StartsWith("Nothing fits on 8 GPUs. On "));
   EXPECT_GT(action.n_gpus, 8U);
   EXPECT_THAT(action.change, HasSubstr(fmt::format("--gpus {}", action.n_gpus)));
   EXPECT_TRUE(answer_of(action.command).fits());
@@ -141,12 +141,12 @@ TEST(WhatToChange, PricesCheckpointsAndSpareNodesOfARun) {
     EXPECT_EQ(action.saved_ms, 0);
   }
   EXPECT_GE(of_run, 1U) << advice.sentence;
-  EXPECT_THAT(advice.sentence, HasSubstr(" days less of "));
+  EXPECT_THAT(advice.sentence, HasSubstr(" days less ("));
 }
 
 TEST(WhatToChange, IsNotOfSeriesNorOfPools) {
   EXPECT_THAT(cli::run_verb({"predict", "--model", "llama-3-8b", "--gpus", "8,16", "--advice", "on"}).error,
-              HasSubstr("--advice, which is of one step"));
+              HasSubstr("--advice needs one step"));
   EXPECT_FALSE(answer_of("stepcast predict --model llama-3-8b --gpus 8xh100+8xa100").what_to_change);
 }
 

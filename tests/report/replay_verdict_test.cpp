@@ -49,8 +49,8 @@ ReplayAnalysis two_ranks() {
 TEST(ReplayVerdict, NamesWhatHoldsTheStepBackAndWhoComesLast) {
   EXPECT_EQ(
       replay_verdict(two_ranks()),
-      "host-bound: twice as fast, the host would save 35.0 % of the step (3.500 ms), the GPUs 2.0 %; GPUs "
-      "compute 30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 1 comes last in 1 of 3 "
+      "host-bound: a 2x speed-up of the host would save 35.0 % of the step (3.500 ms), of the GPUs 2.0 %; "
+      "GPUs compute 30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 1 comes last in 1 of 3 "
       "collectives and causes 66.7 % of the waiting for other ranks (0.300 ms), rank 0 causes 22.2 %");
 }
 
@@ -60,14 +60,13 @@ TEST(ReplayVerdict, NamesWhatWouldSaveMost) {
   a.culprits = {};
   a.binding.gains = {{{StepResource::gpu, 2000}, {StepResource::host, 0}, {StepResource::communication, 0}}};
   EXPECT_EQ(replay_verdict(a),
-            "GPU-bound: twice as fast, the GPUs would save 20.0 % of the step (2.000 ms); GPUs compute 30.0 "
-            "% of the "
-            "step, idle 40.0 % (4.000 ms) for the CPU");
+            "GPU-bound: a 2x speed-up of the GPUs would save 20.0 % of the step (2.000 ms); GPUs compute "
+            "30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU");
   a.binding.copies_saved_us = 1500;
-  EXPECT_TRUE(replay_verdict(a).starts_with("bound by copies: twice as fast, the GPUs"));
+  EXPECT_TRUE(replay_verdict(a).starts_with("bound by copies: a 2x speed-up of the GPUs"));
   a.binding.gains = {{{StepResource::communication, 1000}, {StepResource::host, 0}, {StepResource::gpu, 0}}};
   EXPECT_TRUE(replay_verdict(a).starts_with(
-      "bound by communication: twice as fast, the transfers would save 10.0 %"));
+      "bound by communication: a 2x speed-up of the transfers would save 10.0 %"));
 }
 
 // Work that no call in the files launched moves with nothing: the verdict begins with that.
@@ -78,9 +77,9 @@ TEST(ReplayVerdict, IsReservedWhereLaunchesAreMissing) {
   a.facts[1].unlaunched_us = 199;
   EXPECT_TRUE(replay_verdict(a).starts_with("host-bound: "));
   a.facts[1].unlaunched_us = 500;
-  EXPECT_TRUE(replay_verdict(a).starts_with(
-      "the traces do not tell what binds the step, since 25 % of the time of GPU work has no launch in "
-      "them; as far as they show it is host-bound: "))
+  EXPECT_TRUE(
+      replay_verdict(a).starts_with("The bottleneck is uncertain: 25 % of the GPU time has no launch in the "
+                                    "traces. The traces show a step that is host-bound: "))
       << replay_verdict(a);
 }
 
@@ -97,14 +96,13 @@ TEST(ReplayVerdict, NamesWhatHasNoCause) {
 }
 
 TEST(ReplayVerdict, TheMeanStepIsSharedOutAmongCulprits) {
-  EXPECT_EQ(
-      culprit_sentence(two_ranks()),
-      "of the mean step of 10.000 ms: GPU 5.000 ms, host 4.000 ms, data skew 0.500 ms; waiting for another "
-      "rank counts for what held that one");
+  EXPECT_EQ(culprit_sentence(two_ranks()),
+            "of the mean step of 10.000 ms: GPU 5.000 ms, host 4.000 ms, data skew 0.500 ms; waiting is "
+            "charged to the cause of the other rank's delay");
   EXPECT_EQ(culprit_sentence(ReplayAnalysis{}), "");
   ReplayAnalysis thinned = two_ranks();
   thinned.culprits.ranks[0].own_us[static_cast<std::size_t>(Culprit::rest)] += 1200;
-  EXPECT_THAT(culprit_sentence(thinned), ::testing::HasSubstr("the files do not show what held it up"));
+  EXPECT_THAT(culprit_sentence(thinned), ::testing::HasSubstr("the traces do not show why it was late"));
 }
 
 }  // namespace

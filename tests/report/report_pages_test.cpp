@@ -145,7 +145,7 @@ TEST(ReportPages, VerdictSaysTimeBandAndTheLargestLoss) {
           "32.5 %)."));
   f.memory.emplace();
   f.memory->margin_GiB = -3.5;
-  EXPECT_THAT(forecast_verdict(f), HasSubstr("and does not fit: 3.5 GiB of memory are missing"));
+  EXPECT_THAT(forecast_verdict(f), HasSubstr("and does not fit: 3.5 GiB of memory missing"));
 }
 
 TEST(ReportPages, DescribedStepShowsItsSchedule) {
@@ -185,8 +185,8 @@ TEST(ReportPages, SeriesOfGpusShowsWhatScalingCosts) {
   const std::vector<ScalingPoint> series = {{2, 8, small_forecast(), 5}, {8, 32, slower, 5}};
   const ReportDocument document = scaling_series_document(series);
   EXPECT_EQ(document.verdict,
-            "From 2 GPUs to 8 GPUs the samples per second go from 800 to 1,600: 50.0 % of what as many GPUs "
-            "would give without loss. Exposed communication goes from 10.0 to 55.0 % of the step.");
+            "From 2 GPUs to 8 GPUs, samples per second change from 800 to 1,600: 50.0 % of linear scaling. "
+            "Exposed communication changes from 10.0 to 55.0 % of the step.");
   expect_tables_whole(document);
   expect_sound(report_html(document), scaling_series_json(series));
   EXPECT_THAT(report_markdown(document),
@@ -204,10 +204,9 @@ TEST(ReportPages, SeriesOfBatchesNamesTheFastestThatFits) {
   large.memory->margin_GiB = -1;
   const std::vector<BatchForecast> series = {{4, small}, {16, large}};
   const ReportDocument document = batch_series_document(series);
-  EXPECT_EQ(
-      document.verdict,
-      "Most samples per second come from 4 samples per rank: 1,000, in steps of 10.00 ms (p10 9.000, p90 "
-      "12.00).");
+  EXPECT_EQ(document.verdict,
+            "Highest throughput with 4 samples per rank: 1,000 samples/s, in steps of 10.00 ms (p10 9.000, "
+            "p90 12.00).");
   expect_tables_whole(document);
   expect_sound(report_html(document), batch_series_json(series));
   EXPECT_THAT(report_markdown(document), HasSubstr("| out of memory |"));
@@ -248,7 +247,7 @@ TEST(ReportPages, RecordedStepsStandOneByOne) {
   expect_tables_whole(document);
   expect_sound(report_html(document), forecast_json(f));
   const std::string markdown = report_markdown(document);
-  EXPECT_THAT(markdown, HasSubstr("2 of 3 recorded steps count"));
+  EXPECT_THAT(markdown, HasSubstr("2 of 3 recorded steps are included"));
   EXPECT_THAT(markdown, HasSubstr("| 3 | 8.000 | 10.000 | +25.000 |"));  // 10 over 8
   EXPECT_THAT(markdown, HasSubstr("GPU 75 %"));
   EXPECT_THAT(markdown, HasSubstr("| 0.000 | 3.000 | +0.500 |"));
@@ -286,7 +285,7 @@ TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
   }
   const std::string page = report_html(document);
   expect_sound(page, replay_json(*replayed->analysis));
-  EXPECT_THAT(page, HasSubstr("Whom the others wait for"));
+  EXPECT_THAT(page, HasSubstr("Ranks that others wait for"));
   EXPECT_THAT(page, HasSubstr("rank 0 - 3: 2.48 ms"));  // rank 0 waits for rank 3
   EXPECT_LT(page.size(), 400'000U);
 }

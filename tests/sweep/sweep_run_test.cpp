@@ -235,7 +235,7 @@ TEST_F(SweepRuns, ShardsAndThreadsMakeTheSameRows) {
   EXPECT_EQ(over.exit_code, 2) << "a file that it reads";
   // Nothing is left to do, whoever asks.
   EXPECT_THAT(sweep({"-o", place("out")}).out, HasSubstr("48 had a row before, 0 were run"));
-  EXPECT_THAT(sweep({"-o", place("out"), "--status"}).out, HasSubstr("48 of 48 points are done"));
+  EXPECT_THAT(sweep({"-o", place("out"), "--status"}).out, HasSubstr("48 of 48 points done"));
 }
 
 TEST_F(SweepRuns, TheClusterSaysWhichShard) {

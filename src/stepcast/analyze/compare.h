@@ -61,7 +61,7 @@ struct Comparison {
   // Most likely first: by the factor relative to the usual error of such a part. Only if one side is a log,
   // which has a step time but no parts.
   STEPCAST_FIELD(std::vector<Explanation>, explanations,
-                 "where one is a log: which part alone would explain the difference");
+                 "if one side is a log: parts that alone would explain the difference, likeliest first");
 };
 
 // Compares two forecasts. If one of them has no parts (a log), only the settings, the step times and possible

@@ -79,7 +79,8 @@ struct ForecastThread {
   STEPCAST_FIELD(double, busy_ms, "own work");
   STEPCAST_FIELD(NamedTimes, idle_ms, "by cause: gpu, other_thread, rest");
   STEPCAST_FIELD(NamedTimes, busy_by_op_ms,
-                 "by outermost framework op or annotation, longest first; the empty key is outside any");
+                 "busy time by outermost framework operator or annotation, in ms, longest first; empty key: "
+                 "outside any of them");
 };
 
 // Ranks that do the same work. Times in milliseconds; computation_ms + exposed_comm_ms + exposed_memcpy_ms +
@@ -97,11 +98,14 @@ struct ForecastClass {
   // exposed copies, idle. That is why they sum to the window even if streams overlap.
   STEPCAST_FIELD(double, computation_ms, "some stream runs a kernel that is not communication");
   STEPCAST_FIELD(NamedTimes, computation_by_class_ms,
-                 "computation_ms by class of kernel; kernels that run at the same time share that time");
-  STEPCAST_FIELD(double, exposed_comm_ms, "nothing computes, and a collective transfers");
+                 "computation_ms by class of kernel; the time of concurrent kernels is divided among them");
+  STEPCAST_FIELD(double, exposed_comm_ms,
+                 "exposed communication: time in which a collective transfers and nothing computes, in ms");
   STEPCAST_FIELD(NamedTimes, exposed_comm_by_group_ms,
-                 "exposed_comm_ms by group of ranks; transfers at the same time share that time");
-  STEPCAST_FIELD(double, exposed_memcpy_ms, "nothing computes or transfers, and a copy or fill runs");
+                 "exposed_comm_ms by process group; the time of concurrent transfers is divided among them");
+  STEPCAST_FIELD(
+      double, exposed_memcpy_ms,
+      "exposed copies: time in which a copy or fill runs and nothing computes or transfers, in ms");
   STEPCAST_FIELD(NamedTimes, idle_ms,
                  "by cause: cpu (not launched yet), other_stream, other_rank (a collective waits for a "
                  "rank), pipeline (nothing has arrived from another stage), between_steps, rest");
@@ -123,11 +127,11 @@ struct ForecastClass {
 // One member of a collective. Times in microseconds on the clock of the timeline.
 struct ForecastMember {
   STEPCAST_FIELDS(ForecastMember, "collective_member");
-  STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
-  STEPCAST_FIELD(double, arrival_us, "on the clock of the timeline");
-  STEPCAST_FIELD(double, wait_us, "for the last member it depends on");
-  STEPCAST_FIELD(double, transfer_us, "from then on");
-  STEPCAST_FIELD(double, exposed_us, "of it while no stream of the rank computes");
+  STEPCAST_FIELD(std::uint32_t, rank_class, "index into rank_classes");
+  STEPCAST_FIELD(double, arrival_us, "arrival of the member on the clock of the timeline, in us");
+  STEPCAST_FIELD(double, wait_us, "time from its arrival to that of the last member it depends on, in us");
+  STEPCAST_FIELD(double, transfer_us, "time from the end of the waiting to the end of the collective, in us");
+  STEPCAST_FIELD(double, exposed_us, "transfer time while no stream of the rank computes, in us");
 };
 
 // The members of one collective: a vector with room for two members inside the object. Collectives between
@@ -197,10 +201,10 @@ struct ForecastShare {
 // One step of the critical path.
 struct ForecastPathStep {
   STEPCAST_FIELDS(ForecastPathStep, "path_step");
-  STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
-  STEPCAST_FIELD(std::string, what, "as in by_name");
-  STEPCAST_FIELD(double, start_ms, "on the clock of the timeline");
-  STEPCAST_FIELD(double, time_ms, "length");
+  STEPCAST_FIELD(std::uint32_t, rank_class, "index into rank_classes");
+  STEPCAST_FIELD(std::string, what, "task or delay, named as in by_name");
+  STEPCAST_FIELD(double, start_ms, "start on the clock of the timeline, in ms");
+  STEPCAST_FIELD(double, time_ms, "time on the critical path, in ms");
 };
 
 // The critical path: the chain of tasks and delays without gaps that sets the step time. The lists by class
@@ -220,9 +224,9 @@ struct ForecastPath {
 // Work that no cost model describes, and the time that the forecast assumes for it.
 struct ForecastUnmodelled {
   STEPCAST_FIELDS(ForecastUnmodelled, "unmodelled_work");
-  STEPCAST_FIELD(std::string, name, "of the operation");
-  STEPCAST_FIELD(std::uint64_t, n, "tasks");
-  STEPCAST_FIELD(double, time_ms, "that the forecast counts for them");
+  STEPCAST_FIELD(std::string, name, "name of the operation");
+  STEPCAST_FIELD(std::uint64_t, n, "number of tasks of the operation");
+  STEPCAST_FIELD(double, time_ms, "time of these tasks in the forecast, in ms");
 };
 
 // How the predicted time of GPU work and communication was estimated: shares of the time by the kind of
@@ -254,14 +258,16 @@ struct ForecastStageMemory {
   STEPCAST_FIELD(double, total_GiB, "sum of these");
   STEPCAST_FIELD(double, dispatched_GiB, "of the activations: tokens at their experts");
   STEPCAST_FIELD(std::string, verdict,
-                 "`fits`, `tight` or `does not fit`: this stage; empty: of recorded steps");
+                 "`fits`, `tight` or `does not fit`, for this stage; empty for recorded steps");
   STEPCAST_FIELD(std::optional<double>, allocated_GiB,
-                 "of the total, the highest that PyTorch's allocator reports as allocated: Megatron-LM's "
-                 "mem-max-allocated-bytes; null: of recorded steps");
-  STEPCAST_FIELD(std::optional<double>, reserved_GiB, "the same as reserved: TorchTitan's max_reserved");
+                 "part of the total that PyTorch's allocator reports as peak allocated (Megatron-LM's "
+                 "mem-max-allocated-bytes), in GiB; null for recorded steps");
+  STEPCAST_FIELD(std::optional<double>, reserved_GiB,
+                 "part of the total that PyTorch's allocator reports as peak reserved (TorchTitan's "
+                 "max_reserved), in GiB; null for recorded steps");
   STEPCAST_FIELD(std::optional<double>, worst_imbalance_GiB,
-                 "in total, if all tokens of an expert-parallel group went to one rank; null: tokens are "
-                 "dropped, or no experts");
+                 "total if all tokens of an expert-parallel group went to one rank, in GiB; null if tokens "
+                 "are dropped or there are no experts");
 };
 
 // Whether the job fits into memory. The stage with the least free memory decides.
@@ -277,9 +283,9 @@ struct ForecastMemory {
   STEPCAST_FIELD(std::vector<ForecastStageMemory>, stages, "of the pipeline");
   // For experts that drop no tokens: the imbalance of expert load that the memory can take.
   STEPCAST_FIELD(std::optional<double>, worst_imbalance,
-                 "visits over the mean of a rank that all tokens of its group go to");
+                 "load of the busiest rank over the mean if all tokens of its group go to it");
   STEPCAST_FIELD(std::optional<double>, fits_to_imbalance,
-                 "of the busiest rank, with which every stage fits; 0: none");
+                 "largest load of the busiest rank, over the mean, with which every stage fits; 0: none");
 };
 
 // The work of one step, as far as it is known, and the rates that follow from it and the step time.
@@ -291,16 +297,20 @@ struct ForecastThroughput {
   STEPCAST_FIELD(std::string, sample, "sequence, image or sample", "sample");
   // FLOPs of all GPUs together. Utilizations (MFU, HFU) are fractions of the dense peak.
   STEPCAST_FIELD(std::optional<double>, model_flops,
-                 "of forward and backward on all GPUs, without the masked half of causal attention");
-  STEPCAST_FIELD(std::optional<double>, hardware_flops, "with what recomputation repeats");
-  STEPCAST_FIELD(std::optional<double>, peak_tflops_per_gpu, "dense, in the type of the GEMMs");
-  STEPCAST_FIELD(std::optional<double>, samples_per_s, "");
-  STEPCAST_FIELD(std::optional<double>, tokens_per_s, "");
-  STEPCAST_FIELD(std::optional<double>, tokens_per_s_per_gpu, "");
-  STEPCAST_FIELD(std::optional<double>, tflops_per_gpu, "of the model");
-  STEPCAST_FIELD(std::optional<double>, hardware_tflops_per_gpu, "of what runs");
-  STEPCAST_FIELD(std::optional<double>, mfu, "model FLOPs over the peak, a fraction");
-  STEPCAST_FIELD(std::optional<double>, hfu, "hardware FLOPs over the peak, a fraction");
+                 "FLOPs of forward and backward on all GPUs, without the masked half of causal attention");
+  STEPCAST_FIELD(std::optional<double>, hardware_flops, "model_flops plus the FLOPs of recomputation");
+  STEPCAST_FIELD(std::optional<double>, peak_tflops_per_gpu,
+                 "dense peak of a GPU in the type of the GEMMs, in TFLOP/s");
+  STEPCAST_FIELD(std::optional<double>, samples_per_s, "samples per second on all GPUs");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_s, "tokens per second on all GPUs");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_s_per_gpu, "tokens per second and GPU");
+  STEPCAST_FIELD(std::optional<double>, tflops_per_gpu, "model FLOPs per second and GPU, in TFLOP/s");
+  STEPCAST_FIELD(std::optional<double>, hardware_tflops_per_gpu,
+                 "hardware FLOPs per second and GPU, in TFLOP/s");
+  STEPCAST_FIELD(std::optional<double>, mfu,
+                 "model FLOPs utilization: tflops_per_gpu over the peak, as a fraction");
+  STEPCAST_FIELD(std::optional<double>, hfu,
+                 "hardware FLOPs utilization: hardware_tflops_per_gpu over the peak, as a fraction");
 };
 
 // The cost of an uneven load of experts.
@@ -341,7 +351,7 @@ struct ForecastAnchor {
 // One cause that could explain why a measured step is not normal (analyze/measured_check.h).
 struct MeasuredCause {
   STEPCAST_FIELDS(MeasuredCause, "measured_cause");
-  STEPCAST_COLUMN(std::string, what, "the one thing that is otherwise than described",
+  STEPCAST_COLUMN(std::string, what, "change of the description that would explain the measured time",
                   "what would explain it<");
   STEPCAST_COLUMN(double, step_time_ms, "the forecast with it", "step\nms", 1);
   // A posterior probability by Bayes' rule, as a fraction; "by chance" is one of the causes.
@@ -417,18 +427,19 @@ struct ForecastTraining {
   STEPCAST_FIELD(std::optional<double>, price, "in the currency of the price that was given");
   // Energy in MWh and emissions in tonnes of CO2. Missing if the power, or the carbon intensity, is unknown.
   STEPCAST_FIELD(std::optional<double>, energy_MWh,
-                 "at the power that was given, or that of the nodes and switches");
-  STEPCAST_FIELD(std::optional<double>, co2_t, "tonnes, at the carbon intensity that was given");
+                 "energy in MWh, at the power you gave or that of the nodes and switches");
+  STEPCAST_FIELD(std::optional<double>, co2_t,
+                 "carbon emissions in tonnes of CO2, at the carbon intensity you gave");
   STEPCAST_FIELD(
       std::vector<RegularStop>, stops,
       "evaluation and checkpoints between steps, where the job or its interruptions say how often");
   // The spread of single steps of this training, including such stops (run/step_spread.h).
   STEPCAST_FIELD(double, step_p50_ms, "from the start of a step to that of the next one: the typical one");
   STEPCAST_FIELD(double, step_p90_ms,
-                 "one step in ten is longer: jitter, pauses of hosts that all wait for, stops");
-  STEPCAST_FIELD(double, step_p99_ms, "one step in a hundred is longer");
+                 "90th percentile of that time in ms, with jitter, host pauses and stops");
+  STEPCAST_FIELD(double, step_p99_ms, "99th percentile of that time, in ms");
   STEPCAST_FIELD(std::optional<RunForecast>, run,
-                 "with interruptions: time_s, gpu_hours and what they cost are with its losses");
+                 "the run with interruptions; its losses are part of time_s, gpu_hours, price and energy");
 };
 
 // The power of the step (cost/node_power.h) in W. Only cluster_W includes the switches.
@@ -452,33 +463,38 @@ struct ForecastSharedKind {
   STEPCAST_FIELD(std::string, group, "kind of the groups");
   // Factors on the transfer time.
   STEPCAST_FIELD(double, alone,
-                 "times as long as the adapters alone make it: its own load and that of other jobs", 1);
-  STEPCAST_FIELD(double, slowdown, "together with other groups of the job", 1);
+                 "slowdown of these groups without the other groups of the job: own uplink load and other "
+                 "jobs; 1: NIC-bound",
+                 1);
+  STEPCAST_FIELD(double, slowdown,
+                 "slowdown of these groups together with the other groups of the job; 1: NIC-bound", 1);
 };
 // One level of switches of the network between nodes.
 struct ForecastTier {
   STEPCAST_FIELDS(ForecastTier);
-  STEPCAST_FIELD(std::uint64_t, nodes, "below one switch", 1);
-  STEPCAST_FIELD(double, oversubscription, "what the nodes can send over what can leave them", 1);
+  STEPCAST_FIELD(std::uint64_t, nodes, "number of nodes below one switch", 1);
+  STEPCAST_FIELD(double, oversubscription,
+                 "bandwidth of the nodes below a switch over the bandwidth of its uplinks", 1);
   STEPCAST_FIELD(double, load,
-                 "that the kind of groups which asks most asks of the uplinks; above 1 it waits");
+                 "load of the uplinks by the kind of group that uses them most; above 1: transfers wait");
 };
 // The contention on the network: levels of switches, and the slowdown of each kind of groups. The schedule
 // and the rates depend on each other, so they are computed in turns (`sweeps`) until the rates stop changing
 // (`residual`).
 struct ForecastNetwork {
   STEPCAST_FIELDS(ForecastNetwork);
-  STEPCAST_FIELD(double, background_load, "of other jobs, as a share of what uplinks pass");
-  STEPCAST_FIELD(std::vector<ForecastTier>, tiers, "of switches, from the nodes upwards");
-  STEPCAST_FIELD(std::vector<ForecastSharedKind>, kinds, "groups over several nodes");
-  STEPCAST_FIELD(std::uint64_t, sweeps, "of the schedule, until it agreed with the rates");
-  STEPCAST_FIELD(double, residual, "by which slowdowns still changed in the last sweep");
+  STEPCAST_FIELD(double, background_load,
+                 "load of the uplinks by other jobs, as a fraction of their bandwidth");
+  STEPCAST_FIELD(std::vector<ForecastTier>, tiers, "tiers of switches, from the nodes upwards");
+  STEPCAST_FIELD(std::vector<ForecastSharedKind>, kinds, "process groups that span nodes");
+  STEPCAST_FIELD(std::uint64_t, sweeps, "iterations of the schedule until slowdowns converged");
+  STEPCAST_FIELD(double, residual, "relative change of the slowdowns in the last iteration");
 };
 
 // One of several pools of GPUs that a job runs on.
 struct ForecastPool {
   STEPCAST_FIELDS(ForecastPool);
-  STEPCAST_FIELD(std::string, platform, "name");
+  STEPCAST_FIELD(std::string, platform, "name of the platform");
   STEPCAST_FIELD(std::string, gpu, "name of the device");
   STEPCAST_FIELD(std::string, zone, "where it is (zone); empty: not given");
   STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs of the pool");
@@ -500,12 +516,12 @@ struct ForecastPoolLayout {
   STEPCAST_FIELD(std::string, over, "what the pools share out: stages or replicas");
   // One entry per pool, in the order of the pools.
   STEPCAST_FIELD(std::string, shares,
-                 "of each pool: layers of its stages, or micro-batches of each of its replicas");
-  STEPCAST_FIELD(double, step_time_ms, "");
-  STEPCAST_FIELD(double, step_time_p10_ms, "");
-  STEPCAST_FIELD(double, step_time_p90_ms, "");
-  STEPCAST_FIELD(double, tokens_per_s, "of all pools");
-  STEPCAST_FIELD(double, spare_GiB, "smallest headroom of any GPU; below 0: does not fit");
+                 "share of each pool: layers of its stages, or micro-batches of each of its replicas");
+  STEPCAST_FIELD(double, step_time_ms, "forecast step time, in ms");
+  STEPCAST_FIELD(double, step_time_p10_ms, "10th percentile of the step time, in ms");
+  STEPCAST_FIELD(double, step_time_p90_ms, "90th percentile of the step time, in ms");
+  STEPCAST_FIELD(double, tokens_per_s, "tokens per second of all pools");
+  STEPCAST_FIELD(double, spare_GiB, "smallest headroom of any GPU in GiB; negative: does not fit");
 };
 
 // One operation or transfer of one micro-batch on one rank, with all its repetitions, and its price. Times in
@@ -555,12 +571,12 @@ struct ForecastPublished {
 // Statistics of several times. Quantiles are values that occurred (nearest rank), not interpolated.
 struct ForecastQuantiles {
   STEPCAST_FIELDS(ForecastQuantiles, "quantiles");
-  STEPCAST_FIELD(std::uint64_t, n, "times");
-  STEPCAST_FIELD(double, mean_ms, "");
-  STEPCAST_FIELD(double, p50_ms, "by the nearest rank");
-  STEPCAST_FIELD(double, p90_ms, "");
-  STEPCAST_FIELD(double, p99_ms, "");
-  STEPCAST_FIELD(double, max_ms, "");
+  STEPCAST_FIELD(std::uint64_t, n, "number of times");
+  STEPCAST_FIELD(double, mean_ms, "mean, in ms");
+  STEPCAST_FIELD(double, p50_ms, "median (nearest rank), in ms");
+  STEPCAST_FIELD(double, p90_ms, "90th percentile, in ms");
+  STEPCAST_FIELD(double, p99_ms, "99th percentile, in ms");
+  STEPCAST_FIELD(double, max_ms, "maximum, in ms");
 };
 
 // One of several recorded steps.
@@ -583,8 +599,9 @@ struct ForecastSeriesRank {
   STEPCAST_FIELD(double, gpu_ms, "kernels, copies and fills of a step, mean");
   // The difference of a rank from the mean rank, split into more work and slower work.
   STEPCAST_FIELD(double, data_skew_ms,
-                 "so much more than the mean rank because its operators have more work");
-  STEPCAST_FIELD(double, hardware_ms, "so much more than the mean rank because the same work takes longer");
+                 "GPU time above the mean rank because its operators have more work, in ms");
+  STEPCAST_FIELD(double, hardware_ms,
+                 "GPU time above the mean rank because the same work takes longer, in ms");
 };
 
 // The share of one part ("host", "gpu", ...) in the variance of step times. Shares sum to 1, or to 0
@@ -592,9 +609,9 @@ struct ForecastSeriesRank {
 struct ForecastSpreadShare {
   STEPCAST_FIELDS(ForecastSpreadShare, "spread_share");
   STEPCAST_FIELD(std::string, what,
-                 "host, gpu, network, pcie, other_rank, rest: what the rank does or waits for");
-  STEPCAST_FIELD(double, over_steps, "share of the variance of a rank's step over the steps");
-  STEPCAST_FIELD(double, over_ranks, "share of the variance of the ranks' mean steps");
+                 "activity of the rank: host, gpu, network, pcie, other_rank (waiting), rest");
+  STEPCAST_FIELD(double, over_steps, "share of the variance of a rank's step time over the steps");
+  STEPCAST_FIELD(double, over_ranks, "share of the variance of the mean step times over the ranks");
 };
 
 // Several recorded steps, each analysed separately, and the sources of their spread.
@@ -614,12 +631,12 @@ struct ForecastSeries {
 // A cause of slow scenarios: one resource of one rank.
 struct ForecastTailCause {
   STEPCAST_FIELDS(ForecastTailCause, "tail_cause");
-  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank; null: no single one");
-  STEPCAST_FIELD(std::string, what, "host, gpu, network; none: nothing slow is on the critical path");
-  STEPCAST_COLUMN(std::uint64_t, scenarios, "slow ones in which nothing lengthens the critical path more",
-                  "scenarios");
-  STEPCAST_COLUMN(double, share, "of the slow scenarios", "share\n%", 1, 100);
-  STEPCAST_COLUMN(double, mean_excess_ms, "on the critical path, against the mean factors",
+  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank; null: no single rank");
+  STEPCAST_FIELD(std::string, what, "host, gpu or network; none: nothing slow is on the critical path");
+  STEPCAST_COLUMN(std::uint64_t, scenarios,
+                  "slow scenarios in which this cause lengthens the critical path most", "scenarios");
+  STEPCAST_COLUMN(double, share, "fraction of the slow scenarios", "share\n%", 1, 100);
+  STEPCAST_COLUMN(double, mean_excess_ms, "mean extra time on the critical path against mean factors, in ms",
                   "mean excess on the\ncritical path ms", 3);
 };
 
@@ -641,12 +658,17 @@ struct ForecastScenarios {
 // same number that the command of the change prints.
 struct ForecastAction {
   STEPCAST_FIELDS(ForecastAction, "action");
-  STEPCAST_COLUMN(std::string, change, "flags to say, in place of those that say the same thing", "change<");
-  STEPCAST_FIELD(std::string, reason, "what of the step it takes away, and how; empty: the flags say it");
-  STEPCAST_FIELD(double, step_time_ms, "the forecast of its command");
-  STEPCAST_COLUMN(double, promised_step_time_ms, "the expected step of its command", "step\nms", 1);
-  STEPCAST_COLUMN(double, saved_ms, "of the step as asked; below 0 where that does not fit", "saves\nms", 1);
-  STEPCAST_COLUMN(double, saved_percent, "of the step as asked; with interruptions of the training",
+  STEPCAST_COLUMN(std::string, change, "flags to add; they replace flags of the same setting", "change<");
+  STEPCAST_FIELD(std::string, reason,
+                 "cost that the change removes from the step, and how; empty: the flags explain it");
+  STEPCAST_FIELD(double, step_time_ms, "forecast step time of the changed job, in ms");
+  STEPCAST_COLUMN(double, promised_step_time_ms, "expected step time of the changed job, in ms", "step\nms",
+                  1);
+  STEPCAST_COLUMN(double, saved_ms,
+                  "time saved per step against your job, in ms; negative if your job does not fit",
+                  "saves\nms", 1);
+  STEPCAST_COLUMN(double, saved_percent,
+                  "time saved per step against your job, in percent; with interruptions, of the training",
                   "saves\n%", 1);
   STEPCAST_COLUMN(double, saved_p10_ms,
                   "80 of 100 differences that are measured should lie between p10 and p90", "p10\nms", 1);
@@ -667,8 +689,9 @@ struct ForecastAction {
 // The suggested changes, and a sentence about the first one.
 struct ForecastAdvice {
   STEPCAST_FIELDS(ForecastAdvice);
-  STEPCAST_FIELD(std::string, sentence, "what the first action gains, or that nothing does");
-  STEPCAST_FIELD(std::vector<ForecastAction>, actions, "those that save most first, 1 % at least");
+  STEPCAST_FIELD(std::string, sentence, "gain of the first action, or that no action helps");
+  STEPCAST_FIELD(std::vector<ForecastAction>, actions,
+                 "actions that save at least 1 %, largest saving first");
 };
 
 // Members that are empty are not known or were not asked for; fields() lists the keys of the JSON in this
@@ -676,16 +699,16 @@ struct ForecastAdvice {
 struct Forecast {
   STEPCAST_FIELDS(Forecast);
   STEPCAST_FIELD(std::string, kind,
-                 "transformer, trace, dlrm: predictions; replay: recorded work with simulated waiting; "
+                 "transformer, trace, dlrm: forecast; replay: recorded work with simulated waiting; "
                  "measurement: as recorded");
   // What was forecast. Members that do not apply to `kind` are empty.
   STEPCAST_FIELD(std::optional<std::string>, model, "name of the model");
-  STEPCAST_FIELD(std::optional<std::string>, traces, "the traces that were read");
-  STEPCAST_FIELD(std::optional<std::uint64_t>, parameters, "of the model");
+  STEPCAST_FIELD(std::optional<std::string>, traces, "path of the traces");
+  STEPCAST_FIELD(std::optional<std::uint64_t>, parameters, "number of parameters of the model");
   STEPCAST_FIELD(std::optional<std::int64_t>, step, "number of the recorded step");
   STEPCAST_FIELD(std::optional<std::string>, platform, "name of the platform");
   STEPCAST_FIELD(std::optional<std::string>, gpu, "name of the device");
-  STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs in all");
+  STEPCAST_FIELD(std::uint64_t, n_gpus, "total number of GPUs");
   STEPCAST_FIELD(std::vector<Setting>, layout,
                  "settings by name: degrees, batches, sharding, recomputation, ...");
   // The forecast, with its interval p10 to p90.
@@ -696,41 +719,42 @@ struct Forecast {
   // of many forecasts is optimistic.
   STEPCAST_FIELD(
       std::optional<double>, promised_step_time_ms,
-      "expected step time of a described step: step_time_ms. With experts in a layout chosen by a search: "
-      "times the median of published runs over such forecasts. Days and prices use it.");
-  STEPCAST_FIELD(std::optional<double>, promised_step_time_p10_ms, "");
-  STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms, "");
+      "expected step time of a described step, in ms: step_time_ms. For a mixture of experts in a layout "
+      "found by search, multiplied by the median of published runs over forecasts. Days and prices use it.");
+  STEPCAST_FIELD(std::optional<double>, promised_step_time_p10_ms,
+                 "10th percentile of the expected step time, in ms");
+  STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms,
+                 "90th percentile of the expected step time, in ms");
   STEPCAST_FIELD(EstimateSource, source, "source of most of the time", EstimateSource::assumed);
   STEPCAST_FIELD(ForecastThroughput, throughput, "work per time");
   // Where the step time goes: by rank class, by collective and along the critical path.
   STEPCAST_FIELD(std::uint32_t, critical_class,
-                 "position in rank_classes: the last to end, of several the busiest");
+                 "index into rank_classes of the class that ends last (on ties, the busiest)");
   STEPCAST_FIELD_AS("rank_classes", std::vector<ForecastClass>, classes,
                     "ranks that do the same, and where their step goes");
   // The list may be shorter than n_collectives, see ForecastOptions::collectives.
   STEPCAST_FIELD(std::uint64_t, n_collectives, "of the step, listed or not");
   STEPCAST_FIELD(std::vector<ForecastCollective>, collectives,
-                 "by first arrival; of many, those that cost most");
-  STEPCAST_FIELD(ForecastPath, critical_path, "what the critical path spends its time on");
-  STEPCAST_FIELD(ForecastCoverage, coverage, "what the predicted time of the work rests on");
-  STEPCAST_FIELD(std::optional<ForecastMemory>, memory, "of one GPU, where known");
+                 "collectives by first arrival; if there are too many, the most expensive ones");
+  STEPCAST_FIELD(ForecastPath, critical_path, "the chain of tasks that sets the step time");
+  STEPCAST_FIELD(ForecastCoverage, coverage, "sources of the predicted time of GPU work and communication");
+  STEPCAST_FIELD(std::optional<ForecastMemory>, memory, "memory of one GPU, if known");
   STEPCAST_FIELD(std::optional<ForecastExpertLoad>, expert_load,
-                 "what uneven experts cost, where a load was asked for");
-  STEPCAST_FIELD(std::optional<ForecastAnchor>, anchor, "what measured steps say, where they were given");
+                 "cost of unbalanced experts, if you gave a load");
+  STEPCAST_FIELD(std::optional<ForecastAnchor>, anchor, "correction by measured steps, if you gave any");
   STEPCAST_FIELD(std::optional<MeasuredCheck>, measured_check,
-                 "whether a step of this very job that was measured is normal, where one was given");
-  STEPCAST_FIELD(std::optional<ForecastPower>, power,
-                 "what nodes and GPUs draw, where the platform is known");
+                 "check of a measured step of this job, if you gave one");
+  STEPCAST_FIELD(std::optional<ForecastPower>, power, "power of nodes and GPUs, if the platform is known");
   STEPCAST_FIELD(std::optional<ForecastNetwork>, network,
-                 "links between nodes that others pass, too, where the platform states them");
-  STEPCAST_FIELD(std::vector<ForecastPool>, pools, "of GPUs, where the job has several");
+                 "network links that several process groups share, if the platform gives them");
+  STEPCAST_FIELD(std::vector<ForecastPool>, pools, "pools of GPUs, if the job has several");
   STEPCAST_FIELD(std::vector<ForecastPoolLayout>, pool_layouts,
                  "that `plan` tried on several pools, the best first");
   // Parts of the answer that only some flags ask for.
   STEPCAST_FIELD(std::optional<ForecastTraining>, training,
-                 "a whole training at this step time, where asked for");
+                 "whole training at this step time, if you asked for one");
   STEPCAST_FIELD(std::vector<ForecastItemList>, explained,
-                 "operations of a layer as they were priced, where asked for");
+                 "operations of a layer with their prices, if you asked for them");
   STEPCAST_FIELD(std::optional<ForecastPublished>, published,
                  "composed as the published method does, where asked for");
   STEPCAST_FIELD(std::optional<ForecastSeries>, series, "several recorded steps, where asked for");

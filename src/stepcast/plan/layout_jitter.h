@@ -27,7 +27,7 @@ struct JitteredLayout {
   STEPCAST_COLUMN(double, mean_ms, "", "mean\nms", 1);
   STEPCAST_COLUMN(double, p50_ms, "", "p50\nms", 1);
   STEPCAST_COLUMN(double, p90_ms, "", "p90\nms", 1);
-  STEPCAST_FIELD(double, slowdown, "the mean over the step without differences", 1);
+  STEPCAST_FIELD(double, slowdown, "mean step time over the step time without jitter", 1);
   STEPCAST_COMPUTED_COLUMN(100 * (x.slowdown - 1), "slower\n%", 1)
 };
 

@@ -20,7 +20,7 @@ struct ModelAnswer {
   STEPCAST_COLUMN(std::string, name, "", "model<");
   STEPCAST_COLUMN(std::vector<std::string>, aliases, "", TableColumn{"also called<"}.at(1));
   STEPCAST_COLUMN(std::int64_t, parameters, "", "parameters\nin billions", 2, 1e-9);
-  STEPCAST_FIELD(std::int64_t, active_parameters, "that a token meets");
+  STEPCAST_FIELD(std::int64_t, active_parameters, "number of parameters that a token activates");
   STEPCAST_COMPUTED_COLUMN(x.n_experts > 0 ? std::optional{x.active_parameters} : std::nullopt,
                            "of them\nper token", 2, 1e-9, "")
   STEPCAST_COLUMN(std::int64_t, n_layers, "", TableColumn::plain("layers"));
@@ -28,7 +28,7 @@ struct ModelAnswer {
   STEPCAST_FIELD(std::int64_t, n_heads, "");
   STEPCAST_FIELD(std::int64_t, n_kv_heads, "");
   STEPCAST_FIELD(std::int64_t, vocab_size, "");
-  STEPCAST_FIELD(std::int64_t, n_experts, "0: none");
+  STEPCAST_FIELD(std::int64_t, n_experts, "number of experts; 0: none");
   STEPCAST_COMPUTED_COLUMN(std::to_string(x.n_heads) + " / " + std::to_string(x.n_kv_heads), "heads / kv")
   STEPCAST_COMPUTED_COLUMN(x.n_experts > 0
                                ? std::to_string(x.experts_per_token) + " of " + std::to_string(x.n_experts)

@@ -110,16 +110,17 @@ std::string memory(const Forecast& f) {
       gib(s.gradients_GiB), gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
       gib(s.communication_GiB + s.reserve_GiB));
   if (s.allocated_GiB && s.reserved_GiB)
-    text += fmt::format("  (PyTorch prints {} GiB allocated, {} reserved)\n", gib(*s.allocated_GiB),
+    text += fmt::format("  (PyTorch's allocator: {} GiB allocated, {} GiB reserved)\n", gib(*s.allocated_GiB),
                         gib(*s.reserved_GiB));
   if (!m.worst_imbalance || !m.fits_to_imbalance || !s.worst_imbalance_GiB) return text;
   const bool holds_all = *m.fits_to_imbalance >= *m.worst_imbalance;
   text += fmt::format(
-      "  (tokens at their experts {} of it; none is dropped: {} GiB if all went to one rank, {})\n",
+      "  (of which {} tokens at experts. No token is dropped: {} GiB if all went to one rank, {})\n",
       gib(s.dispatched_GiB), gib(*s.worst_imbalance_GiB),
-      holds_all                  ? "which fits"
-      : *m.fits_to_imbalance < 1 ? "balanced ones do not fit"
-                                 : fmt::format("fits to {:.2f} times the mean rank", *m.fits_to_imbalance));
+      holds_all ? "which fits"
+      : *m.fits_to_imbalance < 1
+          ? "balanced experts do not fit"
+          : fmt::format("fits up to a load of {:.2f} x the mean", *m.fits_to_imbalance));
   return text;
 }
 
@@ -147,15 +148,14 @@ void add_opening(ReportDocument& document, const Forecast& f) {
 // measured to forecast step time (median, minimum, maximum).
 std::string published_text(const PublishedRuns& p) {
   std::string text = fmt::format(
-      "Nearest published runs: {} in {} on {} x {} with {} ({}, {}): they took {:.2f} times their forecast "
-      "({:.2f} "
+      "Nearest published runs: {} in {} on {} x {} with {} ({}, {}): measured over forecast {:.2f} ({:.2f} "
       "to {:.2f})",
       p.model, p.precision,
       p.min_gpus == p.max_gpus ? table_count(p.min_gpus)
                                : fmt::format("{} to {}", table_count(p.min_gpus), table_count(p.max_gpus)),
       p.gpu, p.framework, p.source, counted(p.runs, "run", "runs"), p.measured_over_forecast,
       p.min_measured_over_forecast, p.max_measured_over_forecast);
-  return text + (p.differs.empty() ? "." : fmt::format("; they differ in {}.", p.differs));
+  return text + (p.differs.empty() ? "." : fmt::format(". They differ in {}.", p.differs));
 }
 
 // The section "Is the measured step normal?", if a measured step of this job was given.
@@ -209,7 +209,7 @@ void add_breakdown(ReportDocument& document, const Forecast& f) {
     if (document.has_page()) {
       section.add(detail::parts_figure(
           f.classes, f.classes.size() > 1
-                         ? "Parts of the step, one bar for each class of ranks; they sum to the step."
+                         ? "Parts of the step, one bar per class of ranks. The parts sum to the step."
                          : ""));
     }
     section.add(breakdown(f));
@@ -221,11 +221,11 @@ void add_breakdown(ReportDocument& document, const Forecast& f) {
   }
   if (f.expert_load) {
     const ForecastExpertLoad& l = *f.expert_load;
-    section.add(ReportText{fmt::format(
-        "experts loaded {}: the busiest rank has {:.2f} times the mean, which costs {} ms ({:.1f} %) against "
-        "balanced ones",
-        l.load, l.busiest_over_mean, table_number(l.cost_ms, 1),
-        f.step_time_ms > 0 ? 100 * l.cost_ms / f.step_time_ms : 0)});
+    section.add(
+        ReportText{fmt::format("expert load {}: the busiest rank has {:.2f} x the mean. Cost against "
+                               "balanced experts: {} ms ({:.1f} %)",
+                               l.load, l.busiest_over_mean, table_number(l.cost_ms, 1),
+                               f.step_time_ms > 0 ? 100 * l.cost_ms / f.step_time_ms : 0)});
   }
   if (const std::string rates = throughput_text(f); !rates.empty())
     section.add(ReportText{rates}, Shown::terminal);
@@ -249,13 +249,12 @@ void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
     if (share >= 0.005) line += fmt::format("{} {} {:.0f} %", line.empty() ? "" : ",", source, 100 * share);
   }
   if (on == Shown::page && c.sum() > 0) {
-    section.add(
-        ReportFigure{bar_chart(chart),
-                     "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 "
-                     "measurements should lie."});
+    section.add(ReportFigure{bar_chart(chart),
+                             "Shares of the time of GPU work and communication. 80 % of measurements should "
+                             "lie between p10 and p90."});
   }
   if (!line.empty()) {
-    section.add(ReportText{fmt::format("the time of the work rests on what is{}", line)});
+    section.add(ReportText{fmt::format("sources of the time of GPU work and communication:{}", line)});
     constexpr std::size_t kShown = 5;
     for (std::size_t i = 0; i < c.unmodelled.size(); ++i) {
       const ForecastUnmodelled& work = c.unmodelled[i];
@@ -268,7 +267,7 @@ void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
   if (!f.published) return;
   section.add(TerminalText{"\n"});
   section.add(
-      ReportText{fmt::format("Composed as published from the same prices (docs/published-method.md): {} ms",
+      ReportText{fmt::format("Step by the published method, same prices (docs/published-method.md): {} ms",
                              table_number(f.published->step_time_ms, 1)),
                  0});
 }
@@ -296,8 +295,8 @@ void add_memory(ReportDocument& document, const Forecast& f) {
     if (s < detail::kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =
-      "Analytic: bytes of what the description says is kept, with a reserve for the allocator and the "
-      "libraries. Allocated and reserved are what PyTorch prints of its allocator.";
+      "Analytic: computed from the description, with a reserve for the allocator and the libraries. "
+      "Allocated and reserved: as PyTorch's allocator reports them.";
   document.add("Memory of a GPU", {detail::memory_figure(std::move(bars)), table});
 }
 
@@ -314,7 +313,7 @@ void add_memory_of_ranks(ReportDocument& document, const Forecast& f) {
                gib(one.total_GiB), table_number(100 * one.total_GiB / f.memory->available_GiB, 0),
                one.total_GiB > f.memory->available_GiB ? "OOM" : one.verdict});
   }
-  table.caption = "Peaks of the step. Total: with what the allocator keeps free, and 1 GiB for CUDA.";
+  table.caption = "Peaks of the step. Total: with free memory that the allocator keeps, and 1 GiB for CUDA.";
   ReportSection& section = document.add("Peak memory by rank", {std::move(table), TerminalText{"\n"}});
   section.shown = Shown::terminal;
   section.opening = "Peak memory by rank\n";
@@ -337,8 +336,8 @@ void add_collectives(ReportDocument& document, const Forecast& f) {
          table_number(one.longest_wait_us, 1),
          one.came_last < f.classes.size() ? f.classes[one.came_last].name : ""});
   }
-  table.caption = fmt::format("Those that cost most of {}.", table_count(f.n_collectives));
-  document.add("Collectives that ranks meet in", {table}).folded = true;
+  table.caption = fmt::format("The most expensive of {}.", table_count(f.n_collectives));
+  document.add("Collectives of the step", {table}).folded = true;
 }
 
 // The priced operations of each kind of layer, of embedding, head and update.
@@ -357,14 +356,15 @@ void add_operations(ReportDocument& document, const Forecast& f, Shown on) {
                  table_number_or_blank(item.flops * 1e-9, 1), table_number(item.bytes * 1e-6, 1),
                  by_record ? item.record : std::string{to_string(item.source)}});
     }
-    table.row({"", "sum of what nothing hides", "", table_number(list.gpu_us, 1)});
+    table.row({"", "sum of exposed time", "", table_number(list.gpu_us, 1)});
     if (list.host_us > 0) table.row({"", "waiting for launches", "", table_number(list.host_us, 1)});
     table.row({""});
   }
   ReportSection& section = document.add(
-      "Operations of a layer, and what their times rest on",
+      "Operations of a layer, and the sources of their times",
       {ReportText{
-           "One micro-batch on one rank, times include overlapped work; `|` overlaps the next operation.", 0},
+           "One micro-batch on one rank. Times include overlapped work; `|`: overlaps the next operation.",
+           0},
        TerminalText{"\n"}, std::move(table), TerminalText{"\n"}});
   section.shown = on;
   section.folded = true;
@@ -390,14 +390,13 @@ void add_settings(ReportDocument& document, const Forecast& f) {
 void add_page_sections(ReportDocument& document, const Forecast& f, const StepPictures* pictures) {
   add_memory(document, f);
   if (pictures != nullptr) {
-    detail::add_schedule(
-        document, "Schedule of the pipeline", pictures->passes,
-        "Forward and backward passes of every stage with the number of their micro-batch; thin strips are "
-        "transfers of weights and gradients. Empty is idle.");
+    detail::add_schedule(document, "Schedule of the pipeline", pictures->passes,
+                         "Forward and backward passes of every stage, with the number of the micro-batch. "
+                         "Thin strips: transfers of weights and gradients. Empty: idle.");
     if (pictures->passes.rows.empty()) {
       detail::add_schedule(
           document, "Activity of every rank over the step", pictures->ranks,
-          "At every moment the first of these that holds: computation, communication, copies, waiting.");
+          "The colour shows the first activity in this order: computation, communication, copies, waiting.");
     }
   }
   detail::add_streams(document, f);
@@ -461,13 +460,13 @@ std::string stops_text(const Forecast& forecast) {
       continue;
     }
     stopped += stop->s / stop->every_steps;
-    out += fmt::format("{}{} of {} s behind every {} steps", out.empty() ? "; with " : ", ", name,
+    out += fmt::format("{}{} of {} s after every {} steps", out.empty() ? "; with " : ", ", name,
                        table_number(stop->s, stop->s < 1 ? 3 : 1), table_number(stop->every_steps, 0));
   }
   const double step_s = forecast.promised_ms() * 1e-3;
   if (!out.empty()) return out + fmt::format(": {:.2g} % of the time", 100 * stopped / (step_s + stopped));
   return number(forecast, "tensor_parallel") > 0
-             ? fmt::format(", without evaluation and checkpoints ({} say how often)", missing)
+             ? fmt::format(", without evaluation and checkpoints ({} not given)", missing)
              : out;
 }
 
@@ -545,7 +544,7 @@ FirstScreen first_screen_of(const Forecast& f) {
     screen.blocks.emplace_back(ReportText{"Is the measured step normal? " + f.measured_check->sentence});
   if (f.expert_load && f.expert_load->cost_ms > 0)
     screen.blocks.emplace_back(
-        ReportText{fmt::format("Expert load: the busiest rank has {:.2f} times the mean, which costs {} ms.",
+        ReportText{fmt::format("Expert load: the busiest rank has {:.2f} x the mean. Cost: {} ms.",
                                f.expert_load->busiest_over_mean, table_number(f.expert_load->cost_ms, 1))});
   if (f.training) screen.blocks.emplace_back(ReportText{training_text(f)});
   detail::add_what_to_change(screen, f.what_to_change);
@@ -561,11 +560,10 @@ std::string forecast_verdict(const Forecast& f) {
   if (f.promised_ms() != f.step_time_ms) text += fmt::format(", expected {} ms", ms_text(f.promised_ms()));
   if (f.memory) {
     const ForecastMemory& m = *f.memory;
-    text +=
-        m.margin_GiB < 0
-            ? fmt::format(" and does not fit: {} GiB of memory are missing", gib(-m.margin_GiB))
-            : fmt::format(" and fits{}, with {} of {} GiB headroom", m.verdict == "tight" ? " tightly" : "",
-                          gib(m.margin_GiB), gib(m.available_GiB));
+    text += m.margin_GiB < 0 ? fmt::format(" and does not fit: {} GiB of memory missing", gib(-m.margin_GiB))
+                             : fmt::format(" and fits{}, with {} of {} GiB headroom",
+                                           m.verdict == "tight" ? " tightly" : "", gib(m.margin_GiB),
+                                           gib(m.available_GiB));
   }
   const std::string why = largest_loss(f);
   return text + (why.empty() ? "." : ". " + why);

@@ -73,11 +73,11 @@ std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
   const bool is_usual = first.unmeasured && !chosen.unmeasured;
   const bool is_safer =
       first.memory_verdict == MemoryVerdict::tight && chosen.memory_verdict != MemoryVerdict::tight;
-  return fmt::format("{:.1f} % behind #1 by the forecast, and {}", 100 * chosen.behind_ms / first.step_ms,
-                     is_usual                               ? "of a kind that was run and measured"
-                     : is_safer                             ? "with headroom"
-                     : chosen.margin_GiB > first.margin_GiB ? "simpler or with more headroom"
-                                                            : "plainer");
+  return fmt::format("{:.1f} % slower than #1, {}", 100 * chosen.behind_ms / first.step_ms,
+                     is_usual                               ? "but of a measured kind"
+                     : is_safer                             ? "but with enough headroom"
+                     : chosen.margin_GiB > first.margin_GiB ? "but simpler or with more headroom"
+                                                            : "but simpler");
 }
 
 // The recommended layout, with its refinement if that was chosen.
@@ -103,9 +103,8 @@ ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLay
   out.layout.unmeasured = layouts[chosen.of].unmeasured;
   out.layout.behind_ms = std::max(0.0, out.layout.step_ms - layouts.front().step_ms);
   out.layout.megatron_flags = megatron_text(chosen, plan.prototypes);
-  out.reason =
-      fmt::format("the fastest of the refined ones{}",
-                  out.layout.memory_verdict == MemoryVerdict::tight ? "" : " with enough headroom");
+  out.reason = fmt::format("fastest refined layout{}",
+                           out.layout.memory_verdict == MemoryVerdict::tight ? "" : " with enough headroom");
   return out;
 }
 
@@ -188,18 +187,20 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
 // One entry per job. `curve` has one point per number of GPUs that was tried for the job.
 void fields(auto& a, Is<JobPool> auto& pool) {
   a("platform", pool.platform);
-  a("n_gpus", pool.n_gpus, "of the pool");
-  a("n_used", pool.n_used, "GPUs that jobs got");
-  a("n_gpus_in_time", if_any(pool.pool_in_time), "of the smallest pool where every job is in time");
+  a("n_gpus", pool.n_gpus, "number of GPUs of the pool");
+  a("n_used", pool.n_used, "number of GPUs allocated to jobs");
+  a("n_gpus_in_time", if_any(pool.pool_in_time),
+    "number of GPUs of the smallest pool that meets every deadline");
   a("jobs", Each{pool.jobs, [&](auto& one, const PooledJob& job) {
                    one("name", job.job.name);
                    one("model", job.job.model);
                    one("tokens", job.job.tokens);
                    one("weight", job.job.weight);
                    one("deadline_days", if_any(job.job.deadline_days));
-                   one("chosen", if_any(job.chosen), "index of curve; not there: it does not run");
-                   one("slack_days", if_any(job.slack_days()), "below 0: it is late");
-                   one("n_gpus_in_time", if_any(job.gpus_in_time), "fewest that meet the deadline");
+                   one("chosen", if_any(job.chosen), "index into curve; absent: the job does not run");
+                   one("slack_days", if_any(job.slack_days()), "days before the deadline; negative: late");
+                   one("n_gpus_in_time", if_any(job.gpus_in_time),
+                       "smallest number of GPUs that meets the deadline");
                    one("curve", Each{job.curve, [&](auto& point, const TrainingOption& o) {
                                        const bool runs = o.why_not.empty();
                                        point("n_gpus", o.n_gpus);
@@ -212,7 +213,7 @@ void fields(auto& a, Is<JobPool> auto& pool) {
                                        point("days_p90", given_if(runs, o.days_p90));
                                        point("gpu_hours", given_if(runs, o.gpu_hours));
                                        point("price", if_any(runs ? job.price(o) : std::nullopt),
-                                             "with what being late costs");
+                                             "price with the penalty for being late");
                                        point("in_time", given_if(runs, o.meets));
                                      }});
                  }});

@@ -32,9 +32,9 @@ struct PlanSubject {
 struct LayoutAnswer {
   STEPCAST_FIELDS(LayoutAnswer, "priced_layout");
   STEPCAST_FIELDS_OF(LayoutPoint, point);
-  STEPCAST_FIELD_AS("step_time_ms", double, step_ms, "");
-  STEPCAST_FIELD_AS("peak_memory_GiB", double, peak_GiB, "of the worst stage");
-  STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "");
+  STEPCAST_FIELD_AS("step_time_ms", double, step_ms, "forecast step time, in ms");
+  STEPCAST_FIELD_AS("peak_memory_GiB", double, peak_GiB, "peak memory of a GPU of the fullest stage, in GiB");
+  STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "headroom of the fullest stage, in GiB");
 };
 
 // The shares of the step in percent; they sum to 100.
@@ -51,23 +51,29 @@ struct PlanShares {
 struct RankedLayoutAnswer {
   STEPCAST_FIELDS(RankedLayoutAnswer, "layout");
   STEPCAST_FIELDS_OF(LayoutPoint, point);
-  STEPCAST_COLUMN_AS("step_time_ms", double, step_ms, "", "step\nms", 1);
-  STEPCAST_COLUMN_AS("step_time_p10_ms", double, p10_ms, "", "p10\nms", 1);
-  STEPCAST_COLUMN_AS("step_time_p90_ms", double, p90_ms, "", "p90\nms", 1);
-  STEPCAST_FIELD_AS("behind_fastest_ms", double, behind_ms, "");
+  STEPCAST_COLUMN_AS("step_time_ms", double, step_ms, "forecast step time, in ms", "step\nms", 1);
+  STEPCAST_COLUMN_AS("step_time_p10_ms", double, p10_ms, "10th percentile of the step time, in ms", "p10\nms",
+                     1);
+  STEPCAST_COLUMN_AS("step_time_p90_ms", double, p90_ms, "90th percentile of the step time, in ms", "p90\nms",
+                     1);
+  STEPCAST_FIELD_AS("behind_fastest_ms", double, behind_ms,
+                    "step time minus that of the fastest layout, in ms");
   STEPCAST_FIELD_AS("uncertainty_of_difference_ms", double, uncertain_ms,
-                    "half of the band of the difference to the fastest");
-  STEPCAST_FIELD_AS("cannot_be_told_from_fastest", bool, alike, "");
-  STEPCAST_COLUMN(std::size_t, rank, "among all priced layouts, from 1", TableColumn::plain("#").at(-2));
+                    "half-width of the band of the difference to the fastest layout, in ms");
+  STEPCAST_FIELD_AS("cannot_be_told_from_fastest", bool, alike,
+                    "whether the layout is tied with the fastest within forecast error");
+  STEPCAST_COLUMN(std::size_t, rank, "rank among all priced layouts, starting at 1",
+                  TableColumn::plain("#").at(-2));
   STEPCAST_FIELD_IF_ANY("unmeasured_kind", std::string, unmeasured,
-                        "the kind of layouts, where no run of it was published: its band is wider, and it is "
-                        "chosen only beyond that");
+                        "kind of layout without a published run: its band is wider, and it must be faster "
+                        "than that to be chosen");
   STEPCAST_COLUMN(double, tokens_per_s_per_gpu, "", "tokens/s\nper GPU");
   STEPCAST_FIELD_IF_ANY("mfu", double, mfu, "", "MFU\n%", 1, 100);
-  STEPCAST_FIELD_AS("percent_of_step", PlanShares, percent, "");
-  STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "of the worst stage", "memory\nGiB", 1);
-  STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "");
-  STEPCAST_FIELD(std::size_t, worst_stage, "");
+  STEPCAST_FIELD_AS("percent_of_step", PlanShares, percent, "parts of the step, in percent");
+  STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "peak memory of a GPU of the fullest stage, in GiB",
+                     "memory\nGiB", 1);
+  STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "headroom of the fullest stage, in GiB");
+  STEPCAST_FIELD(std::size_t, worst_stage, "index of the fullest stage");
   STEPCAST_FIELD(MemoryVerdict, memory_verdict, "");
   STEPCAST_FIELD_IF_ANY("megatron_flags", std::string, megatron_flags, "");
   STEPCAST_FIELD_IF_ANY("torchtitan_toml", std::string, torchtitan_toml, "");
@@ -78,13 +84,13 @@ struct RankedLayoutAnswer {
 // A layout with changes that made it faster, such as uneven stages or recomputation of some layers only.
 struct RefinedLayoutAnswer {
   STEPCAST_FIELDS(RefinedLayoutAnswer);
-  STEPCAST_FIELD(std::size_t, of, "index into layouts");
+  STEPCAST_FIELD(std::size_t, of, "index into layouts of the layout that is refined");
   STEPCAST_COLUMN_AS("step_time_ms", double, step_ms, "", "step\nms", 1);
   STEPCAST_FIELD_AS("step_time_p10_ms", double, p10_ms, "");
   STEPCAST_FIELD_AS("step_time_p90_ms", double, p90_ms, "");
   STEPCAST_COMPUTED_COLUMN(x.before_ms, "before\nms", 1)
   STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "", "memory\nGiB", 1);
-  STEPCAST_FIELD(std::vector<std::string>, changes, "");
+  STEPCAST_FIELD(std::vector<std::string>, changes, "changes to that layout");
   STEPCAST_FIELD(std::vector<std::int64_t>, layers_per_stage, "");
   STEPCAST_FIELD(std::string, megatron_flags, "");
   double before_ms = 0;  // the step time of the layout that it refines
@@ -93,15 +99,16 @@ struct RefinedLayoutAnswer {
 // The recommended layout. The numbers in `layout` include the changes of a refinement.
 struct ChosenLayoutAnswer {
   STEPCAST_FIELDS(ChosenLayoutAnswer);
-  STEPCAST_FIELD(std::size_t, of, "index into layouts");
+  STEPCAST_FIELD(std::size_t, of, "index into layouts of the chosen layout");
   STEPCAST_FIELD(std::vector<std::string>, changes,
-                 "that refine that layout, and are in the numbers that follow; empty: none");
-  STEPCAST_FIELD_AS(
-      "promised_step_time_ms", double, promised_ms,
-      "expected: the forecast (step_time_ms), with experts times what published runs took over what a "
-      "search finds");
-  STEPCAST_FIELD_AS("promised_step_time_p10_ms", double, promised_p10_ms, "");
-  STEPCAST_FIELD_AS("promised_step_time_p90_ms", double, promised_p90_ms, "");
+                 "refinements of that layout, included in the numbers below; empty: none");
+  STEPCAST_FIELD_AS("promised_step_time_ms", double, promised_ms,
+                    "expected step time in ms: the forecast (step_time_ms). With experts it is multiplied by "
+                    "the median of published runs over forecasts of searched layouts.");
+  STEPCAST_FIELD_AS("promised_step_time_p10_ms", double, promised_p10_ms,
+                    "10th percentile of the expected step time, in ms");
+  STEPCAST_FIELD_AS("promised_step_time_p90_ms", double, promised_p90_ms,
+                    "90th percentile of the expected step time, in ms");
   STEPCAST_FIELD(double, promised_tokens_per_s_per_gpu, "");
   STEPCAST_FIELDS_OF(RankedLayoutAnswer, layout);
   StageMemory worst_stage{};
@@ -112,9 +119,9 @@ struct ChosenLayoutAnswer {
 // A faster layout that differs from the current one in few choices.
 struct NearbyLayoutAnswer {
   STEPCAST_FIELDS(NearbyLayoutAnswer);
-  STEPCAST_FIELD(int, changes, "choices that differ from now");
-  STEPCAST_FIELD(std::string, which, "");
-  STEPCAST_FIELD(LayoutAnswer, becomes, "");
+  STEPCAST_FIELD(int, changes, "number of choices that differ from the running layout");
+  STEPCAST_FIELD(std::string, which, "the choices that differ");
+  STEPCAST_FIELD(LayoutAnswer, becomes, "the layout after these changes");
 };
 
 // The layout that runs now, with better ones near it.
@@ -122,18 +129,19 @@ struct RunningLayoutAnswer {
   STEPCAST_FIELDS(RunningLayoutAnswer);
   STEPCAST_FIELDS_OF(LayoutPoint, point);
   STEPCAST_FIELD_AS("step_time_ms", std::optional<double>, step_ms, "");
-  STEPCAST_FIELD(std::optional<std::string>, why_no_time, "it cannot run on this machine");
-  STEPCAST_FIELD(std::vector<NearbyLayoutAnswer>, nearby, "faster layouts that differ in few choices");
+  STEPCAST_FIELD(std::optional<std::string>, why_no_time, "why the layout cannot run on this machine");
+  STEPCAST_FIELD(std::vector<NearbyLayoutAnswer>, nearby,
+                 "faster layouts that differ in few choices from the running one");
 };
 
 // The number of layouts in the space, by what became of them. `all` is the sum of the others.
 struct LayoutCounts {
   STEPCAST_FIELDS(LayoutCounts);
-  STEPCAST_FIELD(std::uint64_t, all, "");
-  STEPCAST_FIELD(std::uint64_t, cannot_run, "");
-  STEPCAST_FIELD_AS("same_as_another", std::uint64_t, same, "");
-  STEPCAST_FIELD(std::uint64_t, too_large, "");
-  STEPCAST_FIELD(std::uint64_t, priced, "");
+  STEPCAST_FIELD(std::uint64_t, all, "all layouts of the space");
+  STEPCAST_FIELD(std::uint64_t, cannot_run, "layouts that are invalid");
+  STEPCAST_FIELD_AS("same_as_another", std::uint64_t, same, "duplicates of another layout");
+  STEPCAST_FIELD(std::uint64_t, too_large, "layouts that do not fit in memory");
+  STEPCAST_FIELD(std::uint64_t, priced, "layouts with a forecast");
 };
 
 // The complete answer. Members without STEPCAST_FIELD are only used by the text and the page.
@@ -146,24 +154,26 @@ struct PlanAnswer {
   STEPCAST_FIELD(std::int64_t, n_gpus, "");
   STEPCAST_FIELD(std::int64_t, global_batch_sequences, "");
   STEPCAST_FIELD(std::int64_t, seq_len_tokens, "");
-  STEPCAST_FIELD(double, memory_GiB, "of a GPU");
-  STEPCAST_FIELD(Space, space, "every list of the cross product, as text");
+  STEPCAST_FIELD(double, memory_GiB, "memory of a GPU, in GiB");
+  STEPCAST_FIELD(Space, space, "lists of values that span the search space, as text");
   STEPCAST_FIELD_AS("layouts_counted", LayoutCounts, n, "");
-  STEPCAST_FIELD_AS("cannot_run", std::vector<LayoutRejection>, rejections, "");
-  STEPCAST_FIELD_AS("same_as_another", std::vector<LayoutRejection>, same, "");
-  STEPCAST_FIELD(std::vector<LayoutRejection>, too_large, "");
-  STEPCAST_FIELD_AS("n_cannot_be_told_apart", std::size_t, n_alike, "");
-  STEPCAST_COMPUTED_FIELD("chosen", x.chosen.of, "index into layouts; chosen_layout may refine it")
-  STEPCAST_FIELD_AS("chosen_layout", ChosenLayoutAnswer, chosen, "what is recommended");
+  STEPCAST_FIELD_AS("cannot_run", std::vector<LayoutRejection>, rejections, "invalid layouts by reason");
+  STEPCAST_FIELD_AS("same_as_another", std::vector<LayoutRejection>, same,
+                    "duplicates of other layouts by reason");
+  STEPCAST_FIELD(std::vector<LayoutRejection>, too_large, "layouts that do not fit in memory, by reason");
+  STEPCAST_FIELD_AS("n_cannot_be_told_apart", std::size_t, n_alike,
+                    "number of layouts tied with the fastest within forecast error");
+  STEPCAST_COMPUTED_FIELD("chosen", x.chosen.of,
+                          "index into layouts of the chosen layout; chosen_layout may refine it")
+  STEPCAST_FIELD_AS("chosen_layout", ChosenLayoutAnswer, chosen, "recommended layout");
   STEPCAST_FIELD(std::vector<RankedLayoutAnswer>, layouts, "");
-  STEPCAST_FIELD(std::vector<RefinedLayoutAnswer>, refined, "");
-  STEPCAST_FIELD_AS("refinement_tried_on", std::size_t, n_refined, "layouts");
-  STEPCAST_FIELD_IF_ANY("now", RunningLayoutAnswer, now, "with --from: what runs now");
-  STEPCAST_FIELD(
-      std::vector<LayoutAnswer>, pareto,
-      "of all that were priced: no other is as fast and leaves as much memory, and is better in one");
+  STEPCAST_FIELD(std::vector<RefinedLayoutAnswer>, refined, "refinements of the best layouts");
+  STEPCAST_FIELD_AS("refinement_tried_on", std::size_t, n_refined,
+                    "number of layouts for which refinements were tried");
+  STEPCAST_FIELD_IF_ANY("now", RunningLayoutAnswer, now, "running layout, with --from");
+  STEPCAST_FIELD(std::vector<LayoutAnswer>, pareto, "Pareto-optimal layouts in step time and free memory");
   STEPCAST_COMPUTED_FIELD("jitter", given_if(!x.jittered.empty(), x.jittered),
-                          "with --jitter: the first layouts with GPUs that differ from step to step")
+                          "best layouts with random variation of GPU speed, with --jitter")
   STEPCAST_FIELD(std::vector<std::string>, notes, "");
   std::vector<JitteredLayout> jittered{};
   Framework framework{};

@@ -58,35 +58,32 @@ std::string numbers_of(const ChosenLayoutAnswer& c, double memory_GiB) {
 // The note below the table: what a tie is, why the expected step is longer than the forecast, and which
 // layouts have a wider interval.
 std::string why_alike(const PlanAnswer& plan) {
-  std::string text =
-      plan.n_alike == 1
-          ? "~ The fastest is faster than every other layout beyond the uncertainty of the forecast.\n"
-          : fmt::format(
-                "~ {}{} layouts cannot be told from the fastest: errors common to both cancel, and the "
-                "rest of the\n  difference is within its uncertainty.\n",
-                plan.more_alike ? "More than " : "", plan.n_alike);
+  std::string text = plan.n_alike == 1
+                         ? "~ No other layout is tied with the fastest within forecast error.\n"
+                         : fmt::format(
+                               "~ {}{} layouts are tied with the fastest within forecast error.\n  Errors "
+                               "that both layouts share cancel in the comparison.\n",
+                               plan.more_alike ? "More than " : "", plan.n_alike);
   if (const double ratio = plan.chosen.promised_ms / plan.chosen.layout.step_ms; ratio != 1)
     text += fmt::format(
-        "  Steps are forecasts. The expected step is {:.2f} times as long: what published runs of\n"
-        "  models with experts took over the forecast of what is chosen here for their job.\n",
+        "  Steps in the table are forecasts. The expected step is the forecast x {:.2f},\n  the median of "
+        "published runs over forecasts for models with experts.\n",
         ratio);
   const auto first = std::ranges::find_if(
       plan.layouts, [](const RankedLayoutAnswer& l) { return l.unmeasured.has_value(); });
   if (first != plan.layouts.end())
     text += fmt::format(
-        "  never measured: no run of {} was published, so its band is wider, and it is chosen only\n"
-        "  where it is faster by more than that.\n",
+        "  unmeasured: no published run of {}, so the band is wider. Such a layout is\n  chosen only if it "
+        "is faster by more than its band.\n",
         *first->unmeasured);
   return text;
 }
 
 // The number of layouts by what became of them.
 std::string counts_text(const PlanAnswer& plan) {
-  return fmt::format(
-      "{} cannot run, {} are another one of them, {} do not fit {:.1f} GiB, {} were priced: all that are "
-      "left",
-      table_count(plan.n.cannot_run), table_count(plan.n.same), table_count(plan.n.too_large),
-      plan.memory_GiB, table_count(plan.n.priced));
+  return fmt::format("{} invalid, {} duplicates, {} do not fit in {:.1f} GiB, {} priced",
+                     table_count(plan.n.cannot_run), table_count(plan.n.same), table_count(plan.n.too_large),
+                     plan.memory_GiB, table_count(plan.n.priced));
 }
 
 // The picture: step time against memory of the layouts that were evaluated in full and of the Pareto-optimal
@@ -97,8 +94,8 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
                      .x_title = "step time, ms",
                      .y_title = "memory of the fullest GPU, GiB",
                      .legend = {{"c-faint", "priced layout"},
-                                {"c-warm", "nothing faster takes less memory"},
-                                {"c-alike", "cannot be told from the fastest"},
+                                {"c-warm", "Pareto-optimal"},
+                                {"c-alike", "tied with the fastest"},
                                 {"c-accent", "chosen"}},
                      .y_limit = plan.memory_GiB,
                      .y_limit_name = "memory of a GPU"};
@@ -127,9 +124,9 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
   last.x_low = chosen.p10_ms;
   last.x_high = chosen.p90_ms;
   return {scatter_chart(chart),
-          fmt::format("Left is faster, down leaves more memory. Drawn are the {} layouts that were looked at "
-                      "in full and those that no other beats in both. The line through the chosen one is its "
-                      "p10 to p90; most of that error is common to all layouts.",
+          fmt::format("Left: faster. Down: more free memory. Shown: the {} layouts with a full forecast, and "
+                      "the Pareto-optimal ones. The line through the chosen layout is its p10 to p90; most "
+                      "of that error is common to all layouts.",
                       plan.layouts.size())};
 }
 
@@ -149,7 +146,7 @@ void add_space(ReportDocument& document, const PlanAnswer& plan) {
   add_lines(document, plan.why ? "\n" + lines + counts_text(plan) + "\n"
                                : fmt::format("\n{} layouts: {}; --why prints the space and the reasons\n",
                                              table_count(plan.n.all), counts_text(plan)));
-  ReportSection& section = document.add("The space that was searched", {std::move(table)});
+  ReportSection& section = document.add("Search space", {std::move(table)});
   section.folded = true;
   section.shown = Shown::page;
 }
@@ -165,7 +162,7 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
       if (n++ < kMostReasons) add_row(table, {}, r);
   if (n == 0) return;
   if (n > kMostReasons) table.caption = fmt::format("and {} more reasons (--json)", n - kMostReasons);
-  ReportSection& section = document.add("Why not the others");
+  ReportSection& section = document.add("Rejected layouts");
   section.shown = plan.why ? Shown::everywhere : Shown::page;
   section.is_asked = plan.why;
   section.opening = "\n";
@@ -181,7 +178,7 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
   const bool is_refined = !plan.chosen.changes.empty();
   const auto add = [&](const RankedLayoutAnswer& l, bool is_chosen) {
     std::string mark = l.alike ? "~" : "";
-    if (l.unmeasured) mark += " never measured";
+    if (l.unmeasured) mark += " unmeasured";
     if (l.memory_verdict == MemoryVerdict::tight) mark += " tight";
     if (is_chosen) mark += " chosen";
     if (is_chosen) table.emphasized = table.rows.size();
@@ -216,7 +213,7 @@ std::vector<ReportCode> flags_of(const ChosenLayoutAnswer& chosen, const std::st
   if (l.torchtitan_toml) all.push_back({"TorchTitan", *l.torchtitan_toml});
   if (l.deepspeed_json) all.push_back({"DeepSpeed", *l.deepspeed_json});
   if (l.megatron_flags) {
-    all.push_back({fmt::format("Megatron-LM (`stepcast predict` --platform {}{} understands them, too)",
+    all.push_back({fmt::format("Megatron-LM (`stepcast predict` --platform {}{} accepts these flags)",
                                platform, chosen.promised_ms != l.step_ms ? " --layout as-planned" : ""),
                    *l.megatron_flags});
   }
@@ -236,7 +233,7 @@ std::string flags_text(const PlanAnswer& plan) {
                          is_one_line ? "\n" : "");
     }
   }
-  return "\nNo flags of Megatron-LM say this layout.\n";
+  return "\nMegatron-LM has no flags for this layout.\n";
 }
 
 // Adds the memory of the chosen layout's worst stage and the flags to run it.
@@ -268,11 +265,11 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
         .cell(fmt::format("{}{}", layout.alike ? "~" : "", steady[i].of == plan.chosen.of ? " chosen" : ""));
   }
   table.add_columns("<");
-  ReportSection& section = document.add("With GPUs that differ from step to step", {std::move(table)});
+  ReportSection& section = document.add("With variation of GPU speed", {std::move(table)});
   section.is_asked = true;
   section.opening = fmt::format(
-      "\nWith GPU speeds that differ from step to step ({} scenarios), by the 90th percentile of the step. "
-      "Chosen is the\nfirst with enough headroom among those tied with the fastest without variation:\n",
+      "\nWith random variation of GPU speed ({} scenarios), by the 90th percentile of the step. Chosen: "
+      "the\nfirst with enough headroom among those tied with the fastest without variation:\n",
       JitterOptions{}.scenarios);
 }
 
@@ -284,7 +281,7 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
     ++on_front;
   if (on_front < 2) return;
   constexpr std::size_t kMost = 8;
-  ReportTable table{"step\nms | GiB to\nspare | layout<"};
+  ReportTable table{"step\nms | headroom\nGiB | layout<"};
   table.indent = 0;
   // Evenly spaced along the front, including both ends.
   const std::size_t n = std::min(kMost, on_front);
@@ -292,8 +289,8 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
     const LayoutAnswer& l = plan.pareto[i * (on_front - 1) / (n - 1)];
     table.row({number(l.step_ms), number(l.margin_GiB), to_string(l.point)});
   }
-  document.add("No layout is faster and leaves more memory", {std::move(table)}).opening =
-      fmt::format("\nTime against memory: no layout is faster and leaves more; {} of {}\n", n, on_front);
+  document.add("Pareto-optimal layouts", {std::move(table)}).opening =
+      fmt::format("\nPareto-optimal in time and memory: {} of {} layouts\n", n, on_front);
 }
 
 // Adds the refinements that were faster, and why none of them was chosen if that is so.
@@ -310,17 +307,16 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
     add_row(table, {std::to_string(plan.layouts[r.of].rank)}, r).cell(std::move(changed));
   }
   table.add_columns("changed<");
-  constexpr std::string_view kTitle =
-      "Refined: uneven stages, recomputation of some layers, choices of the recipe";
+  constexpr std::string_view kTitle = "Refined: uneven stages, partial recomputation, recipe options";
   ReportSection& section = document.add(std::string{kTitle}, {std::move(table)});
   section.opening =
-      fmt::format("\n{}; {} of the {} tried came out faster\n", kTitle, plan.refined.size(), plan.n_refined);
+      fmt::format("\n{}; {} of {} layouts became faster\n", kTitle, plan.refined.size(), plan.n_refined);
   if (!plan.chosen.changes.empty()) return;
   section.add(TerminalText{
       plan.refined.front().step_ms < plan.chosen.layout.step_ms
           ? "None of them is chosen: too little headroom, no flags in the framework, or an objective other "
             "than step time.\n"
-          : "none of them is faster than the layout chosen\n"});
+          : "None of them is faster than the chosen layout.\n"});
 }
 
 // Adds better layouts near the one that runs now.
@@ -328,9 +324,9 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
   if (!plan.now) return;
   const RunningLayoutAnswer& now = *plan.now;
   std::string is = fmt::format("Now: {}, ", to_string(now.point));
-  is += now.step_ms ? fmt::format("{:.1f} ms by the forecast", *now.step_ms)
+  is += now.step_ms ? fmt::format("forecast {:.1f} ms", *now.step_ms)
                     : fmt::format("not priced: {}", now.why_no_time.value_or(""));
-  ReportTable table{"changes | step\nms | of now\n% | memory\nGiB | which<"};
+  ReportTable table{"changes | step\nms | of now\n% | memory\nGiB | changed<"};
   table.indent = 0;
   for (const NearbyLayoutAnswer& n : now.nearby) {
     const double percent_of_now = 100 * n.becomes.step_ms / now.step_ms.value_or(1);
@@ -338,14 +334,14 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
         .numbers({n.becomes.step_ms, percent_of_now, n.becomes.peak_GiB}, 1)
         .cell(n.which);
   }
-  ReportSection& section = document.add("Better layouts near the one that runs now");
+  ReportSection& section = document.add("Better layouts near the running one");
   section.is_asked = true;
   section.opening = "\n";
   section.add(ReportText{is, 0});
   if (!now.nearby.empty())
     section.add(std::move(table));
   else if (now.step_ms)
-    section.add(ReportText{"No layout of the space is faster.", 0});
+    section.add(ReportText{"No layout of the search space is faster.", 0});
 }
 
 // The content of the first screen.
@@ -362,7 +358,7 @@ FirstScreen first_screen_of(const PlanAnswer& plan) {
   screen.blocks.emplace_back(std::move(layouts));
   if (const std::vector<ReportCode> flags = flags_of(plan.chosen, plan.platform); !flags.empty())
     screen.blocks.emplace_back(
-        ReportCode{"Megatron-LM flags, which stepcast predict takes too", flags.back().text});
+        ReportCode{"Megatron-LM flags (stepcast predict accepts them)", flags.back().text});
   screen.notes = plan.notes;
   return screen;
 }
@@ -383,7 +379,7 @@ ReportDocument plan_document(const PlanAnswer& plan) {
        std::string{to_string(chosen.source)}, "chosen_layout.promised_step_time_ms"},
       {"Memory of a GPU", number(chosen.peak_GiB) + " GiB", fmt::format("of {:.1f}", plan.memory_GiB),
        "analytic", "chosen_layout.peak_memory_GiB"},
-      {"Layouts", table_count(plan.n.all), table_count(plan.n.priced) + " run, fit and were priced"},
+      {"Layouts", table_count(plan.n.all), table_count(plan.n.priced) + " valid, fit and priced"},
       {"Tied with the fastest", table_count(plan.n_alike), "within forecast error"}};
   document.first_screen = first_screen_of(plan);
   add_lines(document, fmt::format("{} on {} x {} ({}): {}\n{}\n", plan.model, table_count(plan.n_gpus),

@@ -64,9 +64,8 @@ class ReplayDocument {
     if (on_page() && pictures_ != nullptr) {
       detail::add_schedule(
           document_, "Activity of every rank over the step", pictures_->ranks,
-          "Simulated. At every moment the first of these that holds: computation, communication, copies, "
-          "waiting for another rank, and what the GPU waits for when nothing runs. Empty is idle for other "
-          "reasons.");
+          "Simulated. The colour shows the first activity in this order: computation, communication, copies, "
+          "waiting for another rank, other waiting. Empty: idle for other reasons.");
     }
     memory();
     kernels();
@@ -119,7 +118,7 @@ class ReplayDocument {
         "{} on {}; {}, {} read; {}", what,
         devices.empty() ? std::string{"a GPU that the trace does not name"}
                         : fmt::format("{}", fmt::join(devices, ", ")),
-        step ? fmt::format("step {}", *step) : std::string{"the whole trace (it marks no steps)"},
+        step ? fmt::format("step {}", *step) : std::string{"the whole trace (no step is marked)"},
         counted(events, "event", "events"),
         execution_traces == 0 ? std::string{"no execution traces"}
                               : counted(execution_traces, "execution trace", "execution traces") + " joined");
@@ -194,7 +193,7 @@ class ReplayDocument {
     if (const ReplayVariant* naive = a_.variant("naive"); naive != nullptr) {
       std::vector<double> off;
       for (const TimePair& pair : naive->step) off.push_back(100 * std::abs(pair.error()));
-      row("for comparison: naive replay (waits cut to their base cost, no dependencies of GPU work)", off);
+      row("for comparison: naive replay (waits reduced to their base cost, no GPU dependencies)", off);
     }
     ReportSection& section = document_.add("", {TerminalText{std::move(text)}, std::move(table)});
     section.shown = Shown::terminal;
@@ -252,9 +251,9 @@ class ReplayDocument {
         fmt::format("The last {} columns sum to the simulated step. Exposed: nothing computes meanwhile.",
                     kWords.at(causes.size() - 4))});
     if (!a_.collective_waits.empty()) {
-      section.add(ReportText{
-          "Idle for another rank: inside a collective, until the last rank arrives; exposed comm is "
-          "the transfer after that."});
+      section.add(
+          ReportText{"Idle for another rank: time in a collective before the last rank arrives. Exposed "
+                     "comm: the transfer after that."});
     }
   }
 
@@ -270,7 +269,7 @@ class ReplayDocument {
       }
     }
     if (table.rows.empty()) return;
-    document_.add("Largest totals of the caching allocator in the recorded step (GiB)", {std::move(table)});
+    document_.add("Peaks of the caching allocator in the recorded step (GiB)", {std::move(table)});
   }
 
   // The time by class of work: kernels by class, longest first, then copies and communication.
@@ -285,7 +284,7 @@ class ReplayDocument {
     // If no collective joins two recorded ranks, waiting and transfer cannot be separated.
     const char* const comm =
         a_.collective_waits.empty() ? "communication: waiting and transfer" : "communication: transfer";
-    WorkRow copies{"copies and fills", {}}, transfer{comm, {}}, hidden{"  of it under computation", {}},
+    WorkRow copies{"copies and fills", {}}, transfer{comm, {}}, hidden{"  overlapped by computation", {}},
         waiting{"communication: waiting", {}};
     for (const ForecastClass& c : classes_) {
       double copy_ms = 0;
@@ -316,7 +315,7 @@ class ReplayDocument {
           .cell(rank(static_cast<std::size_t>(most - row.ms.begin())))
           .numbers({percent(sum, step_ms)}, 1);
     }
-    document_.add("GPU time by class of work, per rank (ms; streams that work at the same time count twice)",
+    document_.add("GPU time by class of work, per rank (ms, summed over streams)",
                   {std::move(table),
                    ReportText{fmt::format(
                        "Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): "
@@ -380,8 +379,7 @@ class ReplayDocument {
       chart.columns.push_back(table_count(i));
     }
     if (chart.columns.empty()) return {};
-    return {matrix_chart(chart),
-            "How long after the first rank each one arrives: strong colours are late ranks."};
+    return {matrix_chart(chart), "Arrival of each rank after the first one. Strong colour: late rank."};
   }
 
   // The section on collectives, and how well simulated waiting agrees with recorded waiting.
@@ -389,18 +387,18 @@ class ReplayDocument {
     const std::size_t n = a_.simulated.collectives.size();
     if (n == 0) return;
     const std::vector<std::size_t> shown = costliest(options_.collectives);
-    ReportSection& section = document_.add("Collectives: who came last, and how long the others waited");
-    if (shown.size() < n) section.title += fmt::format(" ({} of {}: those that cost most)", shown.size(), n);
+    ReportSection& section = document_.add("Collectives: last rank, and waiting of the other ranks");
+    if (shown.size() < n) section.title += fmt::format(" ({} of {}, most expensive first)", shown.size(), n);
     if (on_page()) section.add(arrivals());
     ReportTable table{
-        "# | operation< | message | ranks | came last:\nrank | others waited\nmean us "
-        "| longest\nus | longest\nrecorded us | transfer\nus | exposed\n%"};
+        "# | operation< | message | ranks | last\nrank | others waited\nmean us | longest\nus | "
+        "longest\nrecorded us | transfer\nus | exposed\n%"};
     for (const std::size_t i : shown) table.row(collective_row(i));
     section.add(std::move(table));
     if (a_.collective_waits.empty()) {
-      section.add(ReportText{
-          "Only one rank is here, so its stay in a collective is replayed as recorded: waiting and "
-          "transfer together."});
+      section.add(
+          ReportText{"Only one rank was recorded. Its time in collectives (waiting and transfer) is replayed "
+                     "as recorded."});
       return;
     }
     std::size_t agreeing = 0;
@@ -409,9 +407,9 @@ class ReplayDocument {
       if (wait.agrees()) ++agreeing;
       worst = std::max(worst, std::abs(wait.simulated_us - wait.recorded_us));
     }
-    section.add(ReportText{
-        fmt::format("{} of {} waits agree with the record within 5 % + 20 us; largest difference {} us",
-                    agreeing, a_.collective_waits.size(), table_number(worst, 1))});
+    section.add(ReportText{fmt::format(
+        "{} of {} simulated waits agree with the recorded ones within 5 % + 20 us; largest difference {} us",
+        agreeing, a_.collective_waits.size(), table_number(worst, 1))});
   }
 
   // The section that compares the slowest rank with the fastest one, part by part. Waiting for other ranks
@@ -447,7 +445,7 @@ class ReplayDocument {
     ReportSection& section =
         document_.add(fmt::format("Slowest and fastest rank: {} and {}", rank(slow), rank(fast)));
     section.add(ReportText{
-        fmt::format("Without waiting for other ranks rank {} takes {} ms and rank {} takes {} ms.",
+        fmt::format("Without waiting for other ranks, rank {} takes {} ms and rank {} takes {} ms.",
                     rank(slow), ms_text(own(classes_[slow])), rank(fast), ms_text(own(classes_[fast])))});
     if (pictures_ != nullptr && slow < pictures_->ranks.rows.size() && fast < pictures_->ranks.rows.size()) {
       StepPicture two = pictures_->ranks;
@@ -466,10 +464,9 @@ class ReplayDocument {
         "Critical path to the end of rank {}: {} ms through all ranks, {} steps",
         rank(path.ends_on.value_or(0)), table_number(path.length_ms, 3), table_count(path.n_steps)));
     if (on_page() && pictures_ != nullptr && !pictures_->path.rows.empty()) {
-      section.add(ReportFigure{
-          schedule_chart(pictures_->path),
-          "Every moment of the path is on one of these: where it moves to another rank, that one is "
-          "waited for. Everything off the path has slack."});
+      section.add(ReportFigure{schedule_chart(pictures_->path),
+                               "Every moment of the path is on one rank. Where the path moves to another "
+                               "rank, the step waits for that rank. Work off the path has slack."});
     }
     const auto shares = [&](std::string_view heading, const std::vector<ForecastShare>& list) {
       constexpr std::size_t kMost = 12;

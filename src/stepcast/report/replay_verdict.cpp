@@ -42,9 +42,9 @@ std::string gains_text(const StepBinding& binding) {
   for (const ResourceGain& gain : binding.gains) {
     const double share = binding.step_us > 0 ? 100 * gain.saved_us / binding.step_us : 0;
     if (share < kShownPercent) break;
-    text += text.empty() ? fmt::format("twice as fast, the {} would save {:.1f} % of the step ({:.3f} ms)",
+    text += text.empty() ? fmt::format("a 2x speed-up of the {} would save {:.1f} % of the step ({:.3f} ms)",
                                        subject_of(gain.resource), share, gain.saved_us * 1e-3)
-                         : fmt::format(", the {} {:.1f} %", subject_of(gain.resource), share);
+                         : fmt::format(", of the {} {:.1f} %", subject_of(gain.resource), share);
   }
   return text.empty() ? "no faster host, GPU or link would shorten it" : text;
 }
@@ -63,8 +63,8 @@ std::string reservation(std::span<const RecordedStepFacts> facts) {
   }
   if (repaired > kMuchRepaired) {
     return fmt::format(
-        "The bottleneck is uncertain: {:.2g} % of the recorded time was impossible and is cut. The traces "
-        "show a step that is ",
+        "The bottleneck is uncertain: {:.2g} % of the recorded time was inconsistent and is removed. The "
+        "traces show a step that is ",
         100 * repaired);
   }
   if (all <= 0 || unlaunched < kReservedFrom * all) return {};
@@ -108,8 +108,8 @@ std::string waiting_sentence(const ReplayAnalysis& analysis) {
   }
   if (all_us <= 0 || culprits.ties == 0) return {};
   return fmt::format(
-             "; the last rank is unknown in {1} of {2} collectives: the last two arrive within {0:.0f} us, the "
-             "error of the clocks of the ranks",
+             "; the last rank is unknown in {1} of {2} collectives: their last two arrivals are within "
+             "{0:.0f} us, the clock error between ranks",
              culprits.tie_us, culprits.ties, culprits.collectives) +
          others_that_cause(analysis, nullptr);
 }
@@ -175,7 +175,7 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
   if (found.collectives > 0) text += "; waiting for another rank counts for what held that one";
   constexpr double kMuchWithoutCause = 0.05;  // fraction of the step
   if (found.of(Culprit::rest) > kMuchWithoutCause * found.step_us())
-    text += "; without a cause: the next GPU work was launched, and the files do not show what held it up";
+    text += "; no cause found: the next GPU work was launched, and the traces do not show why it was late";
   return text;
 }
 

@@ -42,21 +42,24 @@ void fields(auto& a, Is<ScalingPoint> auto& point, const ScalingPoint& first, Sc
   a("n_gpus", point.n_gpus, "", {"GPUs"});
   a("global_batch_samples", point.global_batch, "", {"batch"});
   a("layout", point.layout.empty() ? std::nullopt : std::optional{point.layout},
-    "degrees, micro-batch, sharding; null: a recommendation model",
+    "layout: parallel degrees, micro-batch, sharding; null: recommendation model",
     shows_layouts ? TableColumn{"layout<", 0, 1, ""}.at(1) : TableColumn{});
   a("micro_batch_sequences", point.micro_batch > 0 ? std::optional{point.micro_batch} : std::nullopt,
-    "null: a recommendation model", shows_layouts ? TableColumn{"micro-\nbatch", 0, 1, "0"} : TableColumn{});
+    "sequences per micro-batch; null: recommendation model",
+    shows_layouts ? TableColumn{"micro-\nbatch", 0, 1, "0"} : TableColumn{});
   a("layout_source", point.layout_source.empty() ? std::nullopt : std::optional{point.layout_source},
-    "where the layout comes from that was not said; null: it was said");
+    "source of the layout if you did not give it; null: you gave it");
   step_fields(a, f, {"step\nms", 3}, {"p10\nms", 3}, {"p90\nms", 3});
   a("promised_step_time_ms", f.promised_ms(), "expected",
     shown.promises ? TableColumn{"expected\nms", 3} : TableColumn{});
-  a("bound_ms", point.bound_ms, "no step of this work at peak rates is shorter", {"bound\nms", 3});
+  a("bound_ms", point.bound_ms, "lower bound of the step time at peak rates, in ms", {"bound\nms", 3});
   a("samples_per_s", samples_per_second(point), "", {"samples\nper s"});
   a("efficiency", scaling_efficiency(first, point),
-    "samples per second and GPU over those of the first point", {"efficiency\n%", 1, 100});
+    "scaling efficiency: samples per second and GPU over those of the first point",
+    {"efficiency\n%", 1, 100});
   a("tflops_per_gpu", f.throughput.tflops_per_gpu, "", {"TFLOP/s\nper GPU", 1, 1, ""});
-  a("exposed_comm_share", exposed_share(f), "of the step, on the ranks that compute longest",
+  a("exposed_comm_share", exposed_share(f),
+    "fraction of the step that is exposed communication, on the ranks that compute longest",
     {"exposed\ncomm %", 1, 100});
   a("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt, "",
     {"memory\nGiB", 1, 1, ""});
@@ -96,9 +99,9 @@ void fields(auto& a, Is<BatchForecast> auto& one) {
   const Forecast& f = one.forecast;
   a("batch_per_rank", one.batch_per_rank, "samples", {"batch per rank"});
   step_fields(a, f, {"step ms", 3}, {"p10", 3}, {"p90", 3});
-  a("samples_per_s", f.throughput.samples_per_s, "of all ranks", {"samples/s", 0, 1, ""});
-  a("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt, "of one GPU",
-    {"memory GiB", 1, 1, ""});
+  a("samples_per_s", f.throughput.samples_per_s, "samples per second of all ranks", {"samples/s", 0, 1, ""});
+  a("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt,
+    "peak memory of one GPU, in GiB", {"memory GiB", 1, 1, ""});
   a("available_GiB", f.memory ? std::optional{f.memory->available_GiB} : std::nullopt, "", {"of", 1, 1, ""});
   column(a, {"<"}, f.fits() ? "" : "out of memory");
   a("memory_verdict", f.memory ? std::optional{f.memory->verdict} : std::nullopt,
@@ -108,10 +111,11 @@ void fields(auto& a, Is<BatchForecast> auto& one) {
 
 void fields(auto& a, Is<BatchSeriesAnswer> auto& s) {
   const Forecast first = s.series.empty() ? Forecast{} : s.series.front().forecast;
-  a("traces", first.traces.value_or(""), "the traces that were read");
+  a("traces", first.traces.value_or(""), "path of the traces");
   a("gpu", first.gpu.value_or(""), "name of the device");
-  a("n_gpus", first.n_gpus, "recorded ranks");
-  a("largest_batch_per_rank", largest_batch(s.series), "that the memory holds; null: memory is not known");
+  a("n_gpus", first.n_gpus, "number of recorded ranks");
+  a("largest_batch_per_rank", largest_batch(s.series),
+    "largest batch per rank that fits in memory; null: memory unknown");
   a("batches", s.series);
 }
 
@@ -163,16 +167,16 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
   }
   if (points.size() > kMostBeside)
     table.caption = fmt::format("The first {} of {}.", kMostBeside, points.size());
-  document.add("Where the time goes",
-               {ReportFigure{bar_chart(chart), "Of the rank that ends last, from its own start to its end."},
-                std::move(table)});
+  document.add(
+      "Where the time goes",
+      {ReportFigure{bar_chart(chart), "Rank that ends last, from its start to its end."}, std::move(table)});
 }
 
 // Samples per second as bars, with a mark at the rate without loss if the series scales the GPUs.
 void add_rates(ReportDocument& document, const std::vector<Point>& points) {
   BarChart chart{.bars = {},
                  .unit = "samples/s",
-                 .limit_name = "as many more as there are more GPUs than in the first line",
+                 .limit_name = "linear scaling from the first line",
                  .decimals = 0,
                  .with_values = false};
   bool scaled = false;
@@ -189,7 +193,7 @@ void add_rates(ReportDocument& document, const std::vector<Point>& points) {
   if (!scaled) chart.limit_name.clear();
   document.add(
       "Samples per second",
-      {ReportFigure{bar_chart(chart), scaled ? "The gap to the dashed line is the cost of scaling."
+      {ReportFigure{bar_chart(chart), scaled ? "The gap to the dashed line is the loss from linear scaling."
                                              : "Of all ranks together."}});
 }
 
@@ -215,8 +219,8 @@ void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
         .numbers({100 * c.measured, 100 * c.fitted, 100 * c.analytic, 100 * c.assumed}, 0);
   }
   table.caption =
-      "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 measurements should "
-      "lie.";
+      "Shares of the time of GPU work and communication. 80 % of measurements should lie between p10 and "
+      "p90.";
   ReportSection& section = document.add("Sources of this forecast");
   if (!table.rows.empty()) section.add(std::move(table));
   if (const auto& notes = points.back().forecast->notes; !notes.empty()) section.add(ReportList{notes});
@@ -271,7 +275,7 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
                        ms_text(series.back().forecast.step_time_ms), samples(series.back()));
   }
   const Forecast& f = fastest->forecast;
-  return fmt::format("Most samples per second come from {} per rank: {}, in steps of {} ms ({}).",
+  return fmt::format("Highest throughput with {} per rank: {} samples/s, in steps of {} ms ({}).",
                      samples(*fastest), table_number(f.throughput.samples_per_s.value_or(0), 0),
                      ms_text(f.step_time_ms), band_text(f.step_time_p10_ms, f.step_time_p90_ms));
 }
@@ -376,8 +380,8 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
   const std::vector<Point> points = scaling_points(series);
   const ScalingPoint& last = series.back();
   document.verdict = fmt::format(
-      "From {} to {} the samples per second go from {} to {}: {} % of what as many GPUs would give without "
-      "loss. Exposed communication goes from {} to {} % of the step.",
+      "From {} to {}, samples per second change from {} to {}: {} % of linear scaling. Exposed communication "
+      "changes from {} to {} % of the step.",
       points.front().label, points.back().label, table_number(samples_per_second(first), 0),
       table_number(samples_per_second(last), 0), table_number(100 * scaling_efficiency(first, last), 1),
       table_number(100 * exposed_share(first.forecast), 1),
@@ -390,13 +394,13 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
   ReportSection& section =
       document.add("Step times", {scaling_table(series), TerminalText{"\n"},
                                   ReportText{"efficiency: samples per second and GPU over those of the first "
-                                             "line; bound: this work at peak rates"}});
+                                             "line; bound: lower bound at peak rates"}});
   if (!first.layout_source.empty()) {
     // The first line was searched and the others have the same layout, if their sources differ.
     const bool is_kept = series.back().layout_source != first.layout_source;
     section.add(ReportText{fmt::format("layout: {}{}", first.layout_source,
-                                       is_kept             ? " for the first line, kept in the others"
-                                       : series.size() > 1 ? ", line by line"
+                                       is_kept             ? " for the first line and kept for the others"
+                                       : series.size() > 1 ? ", for each line"
                                                            : "")});
   }
   if (!first.layout.empty()) {

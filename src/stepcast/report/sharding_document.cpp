@@ -24,26 +24,29 @@ void fields(auto& a, Is<DlrmRank> auto& rank) {
   a("lookup_backward_ms", rank.lookup_backward_us * 1e-3, "", {"backward\nms", 3});
   column(a, {"tables\nGiB", 2}, rank.table_bytes / kGiB);
   a("memory_GiB", rank.memory_bytes / kGiB, "", {"memory\nGiB", 2});
-  a("host_memory_GiB", rank.host_bytes / kGiB, "tables in the memory of the host");
-  a("sent_bytes", rank.sent_bytes, "of the forward all-to-all, to other ranks", {"sent MB", 1, 1e-6});
+  a("host_memory_GiB", rank.host_bytes / kGiB, "host memory for tables, in GiB");
+  a("sent_bytes", rank.sent_bytes, "bytes sent to other ranks in the forward all-to-all",
+    {"sent MB", 1, 1e-6});
 }
 
 // One sharding: its step time, the load of the busiest rank, and what would have to be moved to get there.
 void fields(auto& a, Is<ComparedSharding> auto& c) {
   a("name", c.plan.name, "", {"sharding<"});
   a("fits", c.step.fits);
-  a("expected_step_time_ms", c.expected_us * 1e-3, "what it is judged by", {"expected\nms", 3});
+  a("expected_step_time_ms", c.expected_us * 1e-3, "expected step time in ms, by which shardings are ranked",
+    {"expected\nms", 3});
   a("step_time_ms", c.step.time.time.value() * 1e-3, "", {"step\nms", 3});
   a("step_time_p10_ms", c.step.time.p10.value() * 1e-3, "", {"p10\nms", 3});
   a("step_time_p90_ms", c.step.time.p90.value() * 1e-3, "", {"p90\nms", 3});
   column(a, {"lookups of\nbusiest ms", 3}, c.most_lookups_us() * 1e-3);
-  a("lookup_imbalance", c.step.lookup_imbalance, "the busiest rank over the mean", {"imbalance", 2});
+  a("lookup_imbalance", c.step.lookup_imbalance, "lookup time of the busiest rank over the mean",
+    {"imbalance", 2});
   column(a, {"sent by\nbusiest MB", 1}, c.most_sent_bytes() * 1e-6);
   a("exchange_ms", c.step.exchange_us * 1e-3, "", {"exchange\nms", 3});
   column(a, {"memory\nGiB", 1}, [&] { return c.fullest().memory_bytes / kGiB; });
   a("bound_ms", c.step.bound_us * 1e-3);
-  a("moved_tables", c.moved_tables, "that do not lie as they do now (--now)");
-  a("moved_bytes", c.moved_bytes, "of them: weights and optimizer state");
+  a("moved_tables", c.moved_tables, "number of tables placed differently than now (--now)");
+  a("moved_bytes", c.moved_bytes, "bytes of the moved tables: weights and optimizer state");
   a("ranks", c.step.ranks);
 }
 
@@ -53,10 +56,11 @@ void fields(auto& a, Is<ShardingComparison> auto& all) {
   a("n_gpus", all.n_gpus);
   a("global_batch_samples", all.global_batch_samples);
   a("verdict", all.shardings.empty() ? std::string{} : all.verdict());
-  a("least_step_time_ms", all.least_step_us * 1e-3, "no placement of whole tables is faster");
-  a("shardings", all.shardings, "those that fit first, by their expected time");
+  a("least_step_time_ms", all.least_step_us * 1e-3,
+    "lower bound of the step time with table-wise placement, in ms");
+  a("shardings", all.shardings, "shardings by expected time; those that fit come first");
   a("what_to_change", all.what_to_change,
-    "of the plan that runs now (--now), else of the first --plan; null: none");
+    "advice for the running plan (--now), else for the first --plan; null: none");
 }
 
 std::string sharding_json(const ShardingComparison& answer) { return answer_json(answer) + "\n"; }
@@ -101,8 +105,8 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
                                               counted(c.tables[r], "table", "tables"), memory_in_gib(rank)),
                           .limit = mean});
   }
-  return {bar_chart(chart), fmt::format("{}: {} ms a step; the busiest rank has {:.2f} times the mean. All "
-                                        "wait for it before they exchange.",
+  return {bar_chart(chart), fmt::format("{}: {} ms per step. The busiest rank has {:.2f} x the mean lookup "
+                                        "time; all ranks wait for it before the all-to-all.",
                                         c.plan.name, ms_text(step_ms(c)), c.step.lookup_imbalance)};
 }
 
@@ -134,7 +138,7 @@ ReportTable shardings_table(const ShardingComparison& all) {
 ReportFigure steps_figure(const ShardingComparison& all) {
   BarChart chart{.bars = {},
                  .unit = "ms",
-                 .limit_name = "no placement of whole tables is below",
+                 .limit_name = "lower bound of table-wise placement",
                  .decimals = 2,
                  .with_legend = false};
   for (const ComparedSharding& c : all.shardings) {
@@ -144,7 +148,7 @@ ReportFigure steps_figure(const ShardingComparison& all) {
                                     .note = c.step.fits ? band_text(p10_ms(c), p90_ms(c)) : "does not fit"});
     if (all.least_step_us > 0) bar.limit = all.least_step_us * 1e-3;
   }
-  return {bar_chart(chart), "The dashed line: the step if lookups and vectors could be spread evenly."};
+  return {bar_chart(chart), "Dashed line: the step with evenly spread lookups and vectors."};
 }
 
 }  // namespace
@@ -174,13 +178,12 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
     const double percent = 100 * (1 - least_step_ms / step_ms(best));
     document.figures.push_back({"Lower bound of table-wise placement", ms_text(least_step_ms) + " ms",
                                 fmt::format("{:.1f} % under {}", percent, best.plan.name)});
-    steps.add(ReportText{
-        fmt::format("No placement of whole tables takes less than {:.3f} ms, which is {:.1f} % below {}.",
-                    least_step_ms, percent, best.plan.name),
-        0});
+    steps.add(ReportText{fmt::format("Lower bound for table-wise placement: {:.3f} ms, {:.1f} % below {}.",
+                                     least_step_ms, percent, best.plan.name),
+                         0});
   }
   if (best.moved_tables > 0)
-    steps.add(ReportText{fmt::format("{} moves {} of what runs now, {:.2f} GiB.", best.plan.name,
+    steps.add(ReportText{fmt::format("{} moves {} of the running plan, {:.2f} GiB.", best.plan.name,
                                      counted(best.moved_tables, "table", "tables"), best.moved_bytes / kGiB),
                          0});
   detail::add_what_to_change(document, answer.what_to_change, static_cast<std::uint64_t>(answer.n_gpus));

@@ -48,41 +48,46 @@ constexpr AnswerHead answer_head(const SweepRow*) {
 // The order of calls is the order of the keys. Headings are those of the table on the page.
 void fields(auto& a, Is<SweepRow> auto& r) {
   const bool is_plan = r.mode == SweepMode::plan;
-  a("id", r.id, "hash of mode, settings and content of named files");
+  a("id", r.id, "hash of mode, settings and contents of the files they name");
   a("mode", r.mode);
-  a("point", r.point, "the settings: keys with underscores; what is off or empty is not there");
-  a("version", version(), "of stepcast");
-  a("error", r.error, "why the point cannot be run; everything behind it is null then");
+  a("point", r.point,
+    "settings of the point, keys with underscores; options that are off or empty are omitted");
+  a("version", version(), "version of stepcast");
+  a("error", r.error, "why the point cannot run; the fields below are then null");
   a("model", r.model);
   a("gpu", r.gpu);
   a("n_gpus", r.n_gpus);
-  a("layout", r.layout, "degrees above 1; of a plan the layout that is chosen");
-  a("layouts", given_if(is_plan, r.layouts), "plan: of the space");
-  a("layouts_priced", given_if(is_plan, r.layouts_priced), "plan: that fit");
-  a("layouts_alike", given_if(is_plan, r.layouts_alike), "plan: that cannot be told from the fastest");
+  a("layout", r.layout, "parallel degrees above 1; with plan, those of the chosen layout");
+  a("layouts", given_if(is_plan, r.layouts), "plan: number of layouts in the search space");
+  a("layouts_priced", given_if(is_plan, r.layouts_priced),
+    "plan: number of layouts that fit and have a forecast");
+  a("layouts_alike", given_if(is_plan, r.layouts_alike),
+    "plan: number of layouts tied with the fastest within forecast error");
   a("step_time_ms", r.step_time_ms, "", {"step ms", 1});
   a("step_time_p10_ms", r.step_time_p10_ms, "", {"p10 ms", 1});
   a("step_time_p90_ms", r.step_time_p90_ms, "", {"p90 ms", 1});
   a("promised_step_time_ms", r.promised_step_time_ms,
-    "expected: with experts in a layout that a search chose the forecast times a factor; days and price rest "
-    "on it");
-  a("samples_per_s", given_if(!is_plan, r.samples_per_s), "predict");
+    "expected step time in ms: the forecast, with experts in a searched layout times a factor. Days and "
+    "price use it.");
+  a("samples_per_s", given_if(!is_plan, r.samples_per_s), "predict: samples per second on all GPUs");
   a("tokens_per_s", r.tokens_per_s);
   a("tokens_per_s_per_gpu", r.tokens_per_s_per_gpu, "", {"tokens/s per GPU"});
-  a("tflops_per_gpu", given_if(!is_plan, r.tflops_per_gpu), "predict: of the model");
+  a("tflops_per_gpu", given_if(!is_plan, r.tflops_per_gpu),
+    "predict: model FLOPs per second and GPU, in TFLOP/s");
   a("mfu", r.mfu, "fraction", {"MFU %", 1, 100});
   a("hfu", given_if(!is_plan, r.hfu), "predict: fraction");
-  a("computation_ms", r.computation_ms, "of the critical rank or stage");
+  a("computation_ms", r.computation_ms, "computation time of the critical rank or stage, in ms");
   a("exposed_communication_ms", r.exposed_communication_ms, "", {"exposed communication ms", 1});
   a("idle_ms", r.idle_ms);
   a("memory_verdict", r.memory_verdict, "fits, tight, does not fit");
   a("peak_memory_GiB", r.peak_memory_GiB, "", {"peak GiB", 1});
   a("memory_margin_GiB", r.memory_margin_GiB);
-  a("days", r.days, "of a training, where one is asked for", TableColumn::amount("days", 1));
+  a("days", r.days, "days of the whole training, if you asked for one", TableColumn::amount("days", 1));
   a("gpu_hours", r.gpu_hours);
   a("price", r.price, "", TableColumn::amount("price", 0));
   a("energy_MWh", r.energy_MWh);
-  a("megatron_flags", given_if(is_plan, r.megatron_flags), "plan: null where Megatron-LM has none");
+  a("megatron_flags", given_if(is_plan, r.megatron_flags),
+    "plan: Megatron-LM flags of the layout; null: it has none");
   a("notes", r.notes);
 }
 
@@ -234,7 +239,7 @@ ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
 std::string SweepOutcome::text() const {
   std::string text;
   if (n_failed > 0) {
-    text += fmt::format("{} cannot be run; their rows say why:\n", table_count(n_failed));
+    text += fmt::format("{} cannot run, for the reason in their rows:\n", table_count(n_failed));
     constexpr std::size_t kMost = 5;
     std::size_t shown = 0;
     for (const auto& [error, count] : errors)
@@ -242,8 +247,8 @@ std::string SweepOutcome::text() const {
     if (shown > kMost) text += fmt::format("  and {} more reasons\n", shown - kMost);
   }
   if (n_too_large > 0)
-    text += fmt::format("{} do not fit into the memory (memory_verdict)\n", table_count(n_too_large));
-  if (!fastest.empty()) text += fmt::format("fastest that fits: {:.1f} ms: {}\n", fastest_ms, fastest);
+    text += fmt::format("{} do not fit in memory (memory_verdict)\n", table_count(n_too_large));
+  if (!fastest.empty()) text += fmt::format("fastest point that fits: {:.1f} ms: {}\n", fastest_ms, fastest);
   return text;
 }
 
@@ -261,11 +266,11 @@ Result<ReportDocument> sweep_document(const SweepSpec& spec, const SweepRows& ro
   document.subject.push_back(
       fmt::format("{} of {} points are done", table_count(outcome.n), table_count(spec.points.size())));
   document.verdict = outcome.fastest.empty() ? std::string{"No point fits."}
-                                             : fmt::format("Fastest that fits: {:.1f} ms: {}.",
+                                             : fmt::format("Fastest point that fits: {:.1f} ms: {}.",
                                                            outcome.fastest_ms, outcome.fastest);
   document.figures = {
       {.label = "points done", .value = table_count(outcome.n), .key = "n_done"},
-      {.label = "cannot be run", .value = table_count(outcome.n_failed), .key = "n_failed"},
+      {.label = "cannot run", .value = table_count(outcome.n_failed), .key = "n_failed"},
       {.label = "do not fit", .value = table_count(outcome.n_too_large), .key = "n_does_not_fit"}};
   document.add("Points", {points_table(spec, std::move(done))});
   document.json =

@@ -60,11 +60,11 @@ inline constexpr std::size_t kMostSweepRowsOfPage = 10'000;
 // The progress of a sweep.
 struct SweepStatus {
   STEPCAST_FIELDS(SweepStatus);
-  STEPCAST_FIELD(std::string, spec, "hash of its points");
-  STEPCAST_FIELD(std::uint64_t, n_points, "");
-  STEPCAST_FIELD(std::uint64_t, n_done, "with a row");
-  STEPCAST_FIELD(std::uint64_t, n_failed, "of them: cannot be run");
-  STEPCAST_FIELD(std::uint64_t, n_does_not_fit, "of them: too large for the memory");
+  STEPCAST_FIELD(std::string, spec, "hash of the points of the sweep");
+  STEPCAST_FIELD(std::uint64_t, n_points, "number of points");
+  STEPCAST_FIELD(std::uint64_t, n_done, "number of points with a row");
+  STEPCAST_FIELD(std::uint64_t, n_failed, "number of points that cannot run");
+  STEPCAST_FIELD(std::uint64_t, n_does_not_fit, "number of points that do not fit in memory");
 };
 // The progress as JSON, stepcast.sweep_status/1, and its schema.
 [[nodiscard]] std::string sweep_status_json(const SweepStatus& answer);

@@ -43,9 +43,9 @@ struct RunJob {
 // What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".
 struct RegularStop {
   STEPCAST_FIELDS(RegularStop);
-  STEPCAST_FIELD(std::string, name, "evaluation or checkpoint");
-  STEPCAST_FIELD(double, every_steps, "steps from one to the next", 1);
-  STEPCAST_FIELD(double, s, "with training stopped");
+  STEPCAST_FIELD(std::string, name, "kind of stop: evaluation or checkpoint");
+  STEPCAST_FIELD(double, every_steps, "number of training steps between two stops", 1);
+  STEPCAST_FIELD(double, s, "time for which training stops, in s");
 };
 
 // What one checkpoint takes: it stops training, is safe so much later, and is read again after an interruption.
@@ -66,47 +66,63 @@ struct ComputeTime {
 
 struct RunLoss {
   STEPCAST_FIELDS(RunLoss);
-  STEPCAST_COLUMN(std::string, cause, "of interruptions", "lost to<");
-  STEPCAST_COLUMN(double, interruptions, "in the whole run", "times");
-  STEPCAST_COLUMN(double, mean_time_h, "of the job, from one to the next", "one in\nh", 1);
-  STEPCAST_COLUMN(double, mean_time_p10_h, "as the log, or other clusters, allow", "p10", 1);
-  STEPCAST_COLUMN(double, mean_time_p90_h, "", "p90", 1);
-  STEPCAST_COLUMN(double, down_percent, "of the time: found, restarted, read again", "down\n%", 2);
-  STEPCAST_COLUMN(double, again_percent, "of the time: work that no checkpoint held, done again", "again\n%",
+  STEPCAST_COLUMN(std::string, cause, "cause of interruptions", "lost to<");
+  STEPCAST_COLUMN(double, interruptions, "expected number of interruptions in the whole run", "times");
+  STEPCAST_COLUMN(double, mean_time_h, "mean time between two interruptions of the job, in h",
+                  "hours\nbetween", 1);
+  STEPCAST_COLUMN(double, mean_time_p10_h,
+                  "10th percentile of that mean, from the uncertainty of the log or of other clusters, in h",
+                  "p10", 1);
+  STEPCAST_COLUMN(double, mean_time_p90_h, "90th percentile of that mean, in h", "p90", 1);
+  STEPCAST_COLUMN(double, down_percent,
+                  "downtime in percent of the run: detection, restart and reading the checkpoint", "down\n%",
                   2);
+  STEPCAST_COLUMN(double, again_percent,
+                  "work since the last checkpoint that is repeated, in percent of the run", "again\n%", 2);
 };
 
 // The same job on more or fewer GPUs, each of which does as much as before.
 struct RunScale {
   STEPCAST_FIELDS(RunScale);
-  STEPCAST_COLUMN(std::uint64_t, n_gpus, "each with the work of one GPU now", "GPUs, the same work each");
-  STEPCAST_COLUMN(double, effective_share_percent, "on this number", "trains\n%", 1);
-  STEPCAST_COLUMN(double, days, "of the same training", "days", 1);
+  STEPCAST_COLUMN(std::uint64_t, n_gpus, "number of GPUs, with the same work per GPU",
+                  "GPUs, the same work each");
+  STEPCAST_COLUMN(double, effective_share_percent, "goodput on this number of GPUs, in percent", "trains\n%",
+                  1);
+  STEPCAST_COLUMN(double, days, "days of the same training on this number of GPUs", "days", 1);
 };
 
 struct RunForecast {
   STEPCAST_FIELDS(RunForecast);
-  STEPCAST_FIELD(std::string, failures, "where the rates come from");
-  STEPCAST_FIELD(double, effective_share_percent, "of the time that GPUs are held is training kept");
-  STEPCAST_FIELD(double, effective_share_p10_percent, "in the long run, by rates and downtimes");
-  STEPCAST_FIELD(double, effective_share_p90_percent, "");
-  STEPCAST_FIELD(double, days, "with all losses");
-  STEPCAST_FIELD(double, days_p10, "by rates, downtimes, the step, and chance");
-  STEPCAST_FIELD(double, days_p90, "");
-  STEPCAST_FIELD(double, days_without_losses, "steps times step time");
-  STEPCAST_FIELD(double, interruptions, "in the whole run");
-  STEPCAST_FIELD(double, mean_time_to_interruption_h, "of the job, by any cause");
-  STEPCAST_FIELD(std::string, checkpoint_mode, "sync, async or memory");
-  STEPCAST_FIELD(double, checkpoint_GB, "weights, master weights and states of the optimizer, once");
-  STEPCAST_FIELD(double, checkpoint_interval_min, "of training: as given, or the best");
-  STEPCAST_FIELD(double, checkpoint_stops_s, "that one stops training for");
-  STEPCAST_FIELD(double, checkpoint_safe_after_s, "then");
-  STEPCAST_FIELD(double, checkpoint_percent, "of the time: stopped for checkpoints that are kept");
-  STEPCAST_FIELD(double, waiting_percent, "of the time: for nodes in repair, or with fewer replicas");
-  STEPCAST_FIELD(double, held_gpus, "with those of spare nodes: what GPU-hours count");
-  STEPCAST_FIELD(std::vector<RunLoss>, losses, "by cause");
-  STEPCAST_FIELD(std::vector<RunScale>, scale, "the same on more and fewer GPUs");
-  STEPCAST_FIELD(double, most_useful_gpus, "more of them train no more in a day");
+  STEPCAST_FIELD(std::string, failures, "source of the failure rates");
+  STEPCAST_FIELD(double, effective_share_percent,
+                 "goodput: kept training time in percent of the time in which GPUs are allocated");
+  STEPCAST_FIELD(double, effective_share_p10_percent,
+                 "10th percentile of the long-run goodput, from rates and downtimes, in percent");
+  STEPCAST_FIELD(double, effective_share_p90_percent, "90th percentile of the long-run goodput, in percent");
+  STEPCAST_FIELD(double, days, "days of the run, with all losses");
+  STEPCAST_FIELD(double, days_p10,
+                 "10th percentile of the days, from rates, downtimes, step time and chance");
+  STEPCAST_FIELD(double, days_p90, "90th percentile of the days");
+  STEPCAST_FIELD(double, days_without_losses, "days without losses: number of steps times step time");
+  STEPCAST_FIELD(double, interruptions, "expected number of interruptions in the whole run");
+  STEPCAST_FIELD(double, mean_time_to_interruption_h,
+                 "mean time to an interruption of the job by any cause, in h");
+  STEPCAST_FIELD(std::string, checkpoint_mode, "kind of checkpoint: sync, async or memory");
+  STEPCAST_FIELD(double, checkpoint_GB,
+                 "size of a checkpoint in GB: weights, master weights and optimizer states, one copy");
+  STEPCAST_FIELD(double, checkpoint_interval_min,
+                 "training time between two checkpoints in minutes, as given or the best");
+  STEPCAST_FIELD(double, checkpoint_stops_s, "time for which one checkpoint stops training, in s");
+  STEPCAST_FIELD(double, checkpoint_safe_after_s, "further time until the checkpoint is safe, in s");
+  STEPCAST_FIELD(double, checkpoint_percent,
+                 "time stopped for checkpoints that are kept, in percent of the run");
+  STEPCAST_FIELD(double, waiting_percent,
+                 "time lost to nodes in repair (waiting, or fewer replicas), in percent of the run");
+  STEPCAST_FIELD(double, held_gpus,
+                 "number of allocated GPUs, with those of spare nodes; GPU-hours count them");
+  STEPCAST_FIELD(std::vector<RunLoss>, losses, "losses by cause");
+  STEPCAST_FIELD(std::vector<RunScale>, scale, "the same training on more and on fewer GPUs");
+  STEPCAST_FIELD(double, most_useful_gpus, "number of GPUs above which more GPUs train no more in a day");
 };
 
 // Errors: an interval shorter than a checkpoint takes to be safe, a job that gets nowhere. `draws` of the rates and of

@@ -50,10 +50,9 @@ std::span<const Option> option_table() {
   // learning.
   constexpr auto kTraining = kDescribed | kSeries | kLog, kSteps = kTraining | kRl;
   constexpr std::string_view kFailures =
-      "interruptions of a training: default (rates of a published job), or a CSV log of your own "
-      "(docs/runs.md)";
+      "interruptions of a training: default (rates of a published job), or your own CSV log (docs/runs.md)";
   constexpr std::string_view kRecovery =
-      "how it goes on: interval=30m (default: the best), mode=sync|async|memory, storage=200GB/s, "
+      "checkpoints and recovery: interval=30m (default: the best), mode=sync|async|memory, storage=200GB/s, "
       "restart=15m, spares=8 nodes, repair=24h, elastic=yes";
   static const std::string kWhoseOverlaps = "kernels and overlaps of: " + framework_names(),
                            kWhoseSharding = "kernels, overlaps and sharding of: " + framework_names();

@@ -33,7 +33,7 @@ ReportTable scale_table(const RunForecast& run) {
   ReportTable table = table_of(run.scale);
   // Rounded to two digits, since the number is not known more precisely.
   const double digit = std::pow(10, std::floor(std::log10(run.most_useful_gpus)) - 1);
-  table.caption = fmt::format("More than {} GPUs train no more in a day.",
+  table.caption = fmt::format("Above {} GPUs, more GPUs do not train more in a day.",
                               table_number(std::round(run.most_useful_gpus / digit) * digit, 0));
   return table;
 }
@@ -44,15 +44,14 @@ ReportTable scale_table(const RunForecast& run) {
 // line only if nodes are missing.
 std::string run_text(const RunForecast& run) {
   std::string text = fmt::format(
-      "{:.1f} % of the time trains (p10 {:.1f}, p90 {:.1f}), {:.1f} days without losses; interrupted every "
-      "{:.1f} h, rates: {}\n"
-      "Checkpoints: {} GB every {:.1f} min, {}: stop training for {} s, {:.2f} % of the time",
+      "Goodput {:.1f} % (p10 {:.1f}, p90 {:.1f}), {:.1f} days without losses; an interruption every {:.1f} "
+      "h, rates: {}\nCheckpoints: {} GB every {:.1f} min, {}: stop training for {} s, {:.2f} % of the time",
       run.effective_share_percent, run.effective_share_p10_percent, run.effective_share_p90_percent,
       run.days_without_losses, run.mean_time_to_interruption_h, shorten(run.failures, 60),
       table_number(run.checkpoint_GB, 0), run.checkpoint_interval_min, run.checkpoint_mode,
       table_number(run.checkpoint_stops_s, run.checkpoint_stops_s < 1 ? 3 : 1), run.checkpoint_percent);
   if (run.checkpoint_safe_after_s > 0)
-    text += fmt::format(", safe {:.1f} s later", run.checkpoint_safe_after_s);
+    text += fmt::format(", safe after {:.1f} s more", run.checkpoint_safe_after_s);
   if (run.waiting_percent >= 0.005)
     text += fmt::format("\nWithout enough spare nodes: {:.2f} % of the time", run.waiting_percent);
   return text;
@@ -96,7 +95,7 @@ ReportFigure memory_figure(std::vector<Bar> bars) {
   BarChart chart{.bars = std::move(bars), .unit = "GiB", .limit_name = "memory of a GPU"};
   if (!chart.bars.empty() && chart.bars.front().limit)
     chart.limit_name = fmt::format("{} GiB of a GPU", gib(*chart.bars.front().limit));
-  return {bar_chart(chart), "Peak memory by what fills it; the dashed line is the memory of a GPU."};
+  return {bar_chart(chart), "Peak memory by use. Dashed line: memory of a GPU."};
 }
 
 void add_critical_path(ReportDocument& document, const Forecast& forecast, const StepPicture* picture) {
@@ -109,9 +108,9 @@ void add_critical_path(ReportDocument& document, const Forecast& forecast, const
   if (picture != nullptr && !picture->rows.empty()) {
     section.add(ReportFigure{schedule_chart(*picture),
                              picture->rows.size() > 1
-                                 ? "Every moment of the path is on one of these: where it moves "
-                                   "to another rank, that one is waited for."
-                                 : "All of the path is on one rank."});
+                                 ? "Every moment of the path is on one rank. Where the path moves to another "
+                                   "rank, the step waits for that rank."
+                                 : "The whole path is on one rank."});
   }
   section.add(shares_table("by class of work", path.by_class, path.length_ms));
   // With one rank, this table would have a single row.
@@ -211,7 +210,8 @@ void add_what_to_change(ReportDocument& document, const std::optional<ForecastAd
       table.columns[c].shown = Shown{};  // unknown for this job
   // Only if the first suggestion keeps the number of GPUs.
   if (!table.rows.empty() && advice->actions.front().n_gpus == n_gpus)
-    table.caption = "GPUs, batch, model and precision stay: a training costs less as its step does.";
+    table.caption =
+        "GPUs, batch, model and precision stay the same, so the cost of a training falls with its step time.";
   if (!table.rows.empty()) section.add(std::move(table));
   for (std::size_t i = 0; i < advice->actions.size(); ++i) {
     const ForecastAction& action = advice->actions[i];

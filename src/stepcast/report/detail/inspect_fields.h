@@ -62,9 +62,9 @@ void fields(auto& a, Is<RankSummary::Step> auto& step) {
   a("step", step.number);
   a("start_ms", detail::fixed_ms(step.start));
   a("step_time_ms", detail::fixed_ms(step.duration));
-  a("kind", step.kind, "told by what is in it");
+  a("kind", step.kind, "kind of step, inferred from its content");
   a("like_step", if_any(step.like_step),
-    "the median step of those of its shapes, where steps differ by them; none of special steps");
+    "median step with the same shapes, if steps differ by shape; not given for special steps");
 }
 
 void fields(auto& a, Is<RankSummary::Stream> auto& stream) {
@@ -96,7 +96,7 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
   const RankSummary& s = p.summary;
   a("file", p.file);
   a("format", Constant{"kineto"});
-  a("schema", p.schema, "as the file states");
+  a("schema", p.schema, "version given in the file");
   a("rank", s.rank);
   a("world_size", p.world_size);
   a("devices", p.devices);
@@ -113,8 +113,8 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
       kept("memset", s.fills);
       kept("sync", p.summary.stream_syncs);
     }},
-    "events by kind");
-  a("skipped", p.skipped, "events by reason");
+    "number of events used, by kind");
+  a("skipped", p.skipped, "number of events skipped, by reason");
   a("steps", s.steps);
   // Threads and their counts are two lists in the same order.
   std::size_t i = 0;
@@ -122,7 +122,7 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
                       fields(one, thread, at_or_none(s.threads, i++));
                     }});
   a("streams", s.streams);
-  a("kernel_time_ms", detail::kernel_time_ms(s), "by class");
+  a("kernel_time_ms", detail::kernel_time_ms(s), "kernel time by class, in ms");
   a("collectives", Object{[&](auto& collectives) {
       collectives("kernels", s.communication_kernels);
       collectives("kernels_with_metadata", s.communication_kernels_with_metadata);
@@ -134,7 +134,7 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
       links("with_launch", s.gpu_events_with_launch);
       links("external_id", s.external_id);
     }});
-  a("memory", if_any(s.memory), "largest totals of the caching allocator, where they were recorded");
+  a("memory", if_any(s.memory), "peaks of the caching allocator, if recorded");
   a("usable_for_replay", s.usable_for_replay);
   a("notes", s.notes);
 }
@@ -160,7 +160,7 @@ void fields(auto& a, Is<InspectedChakra> auto& c) {
   const OperationGraphSummary& s = c.summary;
   a("file", c.file);
   a("format", Constant{"chakra"});
-  a("schema", c.schema, "as the file states");
+  a("schema", c.schema, "version given in the file");
   a("rank", c.rank);
   a("nodes", c.nodes);
   a("nodes_by_kind",
@@ -239,7 +239,7 @@ void fields(auto& a, Is<InspectedOperations> auto& o) {
 
 // An interval of lookups per sample. `lookups`: the sum over all intervals.
 void fields(auto& a, Is<PoolingBin> auto& bin, double lookups) {
-  a("lookups_per_sample", bin.name, "of the tables counted here", {"lookups per sample<"});
+  a("lookups_per_sample", bin.name, "range of lookups per sample", {"lookups per sample<"});
   a("tables", bin.tables, "", {"tables"});
   a("share_of_lookups", lookups > 0 ? bin.lookups / lookups : 0);
   column(a, {"% of lookups", 1}, lookups > 0 ? 100 * bin.lookups / lookups : 0);
@@ -248,7 +248,7 @@ void fields(auto& a, Is<PoolingBin> auto& bin, double lookups) {
 // The distribution of lookups, for tables and for indices.
 void pooling_fields(auto& a, const Pooling& p) {
   a("lookups_per_sample", p.lookups);
-  a("heavy_tables", p.heavy_tables, "with 20 lookups per sample and more");
+  a("heavy_tables", p.heavy_tables, "number of tables with at least 20 lookups per sample");
   a("heavy_share", p.heavy_share());
   a("heavy_share_of_lookups", p.heavy_lookup_share());
   a("pooling", Each{p.bins, [&](auto& one, const PoolingBin& bin) { fields(one, bin, p.lookups); }});
@@ -270,8 +270,8 @@ void fields(auto& a, Is<ReuseFactors> auto& reuse) {
   a("mean_reuse_factor", reuse.mean());
   a("hottest_row_lookups", reuse.hottest);
   a("share_of_distinct_rows", reuse.of_rows,
-    "17 bins of lookups per row: (0,1], (1,2], (2,4] ... (16384,32768], above");
-  a("share_of_lookups", reuse.of_lookups, "the same bins");
+    "fraction of distinct rows by lookups per row, in 17 bins: (0,1], (1,2], (2,4] ... (16384,32768], above");
+  a("share_of_lookups", reuse.of_lookups, "fraction of lookups, in the same bins");
 }
 
 // One embedding table as seen in the indices.
@@ -299,7 +299,7 @@ void fields(auto& a, Is<InspectedIndices> auto& i) {
   a("batch_reuse", given_if(has_batches, m.mean_batch));
   a("data_set_reuse", if_any(i.data_set));
   a("expected_distinct_rows", i.expected_distinct_rows,
-    "of a batch, or of the file, from the reuse factors of the file or of all files");
+    "expected distinct rows of a batch or of the file, from reuse factors of the file or of all files");
   a("by_table", m.tables);
 }
 

@@ -63,8 +63,8 @@ void fields(auto& a, Is<LoggedChange> auto& c) {
 
 // Two statements of the log about the step time that contradict each other.
 void fields(auto& a, Is<LoggedContradiction> auto& c) {
-  a("lines_ms", fixed<3>(c.lines_ms), "what the lines say a step takes");
-  a("other_ms", fixed<3>(c.other_ms), "what something else in the log makes of it");
+  a("lines_ms", fixed<3>(c.lines_ms), "step time according to the lines, in ms");
+  a("other_ms", fixed<3>(c.other_ms), "step time according to other values of the log, in ms");
   a("other", c.other);
 }
 
@@ -74,20 +74,22 @@ void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
   const auto known = [](double value) { return value > 0 ? Known{{value}} : Known{}; };
   a("first_step", t.first_step);
   a("last_step", t.last_step);
-  a("steps_per_line", t.steps_per_line, "a time is the mean of this number of steps");
-  a("counted", t.n, "times that count: neither warm-up nor stalls");
-  a("from_clock", t.from_clock, "times are distances of the lines in time");
-  a("confirmed", t.confirmed, "the clock of the lines says the same step time within 10 %");
+  a("steps_per_line", t.steps_per_line, "number of steps averaged in one logged time");
+  a("counted", t.n, "number of times without warm-up and stalls");
+  a("from_clock", t.from_clock, "whether step times come from timestamps of the lines");
+  a("confirmed", t.confirmed, "whether timestamps of the lines give the same step time within 10 %");
   a("contradiction", t.contradiction,
-    "null: none; else the step time is that of the clock, or there is none");
-  a("whole_run", t.whole_run, "one mean of all steps, evaluation and saving included");
-  a("step_time_ms", known(t.median_ms), "median");
+    "contradiction in the log; if there is one, step_time_ms comes from timestamps or is null");
+  a("whole_run", t.whole_run, "whether the time is one mean over all steps, with evaluation and checkpoints");
+  a("step_time_ms", known(t.median_ms), "median step time, in ms");
   a("step_time_p10_ms", known(t.n > 1 ? t.p10_ms : 0));
   a("step_time_p90_ms", known(t.n > 1 ? t.p90_ms : 0));
-  a("mean_step_time_ms", known(t.mean_ms), "stalls included, warm-up not");
+  a("mean_step_time_ms", known(t.mean_ms), "mean step time with stalls, without warm-up, in ms");
   a("why_no_time", t.why_no_time.empty() ? std::nullopt : std::optional{t.why_no_time});
-  a("trend_percent", fixed<6>(t.trend_percent), "null: too few times to tell");
-  a("rounding_percent", fixed<6>(log.rounding_percent), "half a unit of the last digit of a time or rate");
+  a("trend_percent", fixed<6>(t.trend_percent),
+    "trend of the step time over the log, in percent; null: too few times");
+  a("rounding_percent", fixed<6>(log.rounding_percent),
+    "rounding error of the logged times or rates: half a unit of the last digit, in percent");
   a("left_out", Object{[&](auto& n) {
       n("warm_up", t.warm_up);
       n("duplicates", t.duplicates);
@@ -95,12 +97,12 @@ void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
       n("earlier_settings", t.earlier_settings);
       n("other_stretches", t.other_stretches);
     }});
-  a("changes", t.changes, "where steps take another time for good");
+  a("changes", t.changes, "lasting changes of the step time");
   a("restarts", t.restarts);
   a("stalls", t.stalls);
   a("tokens_per_s_per_gpu", known(t.tokens_per_s_per_gpu));
   a("samples_per_s", known(t.samples_per_s));
-  a("tflops_per_gpu", known(t.tflops_per_gpu), "as the log counts them");
+  a("tflops_per_gpu", known(t.tflops_per_gpu), "TFLOP/s per GPU as counted by the log");
   a("peak_memory_GiB", known(log.peak_memory_GiB));
 }
 
@@ -110,11 +112,11 @@ void fields(auto& a, Is<LoggedRun> auto& run) {
   const auto& job = run.resolved;
   a("file", run.log.file);
   a("format", Constant{"training_log"});
-  a("framework", run.times.format, "the framework that wrote the lines of the steps");
+  a("framework", run.times.format, "framework that wrote the log lines of steps");
   a("lines", run.log.n_lines);
   a("bytes", run.log.n_bytes);
-  a("step_lines", detail::step_lines_of(run.log), "lines that tell a step, by framework");
-  a("broken_lines", run.log.broken_lines, "that begin as a step's line and do not tell its time");
+  a("step_lines", detail::step_lines_of(run.log), "number of lines with a step time, by framework");
+  a("broken_lines", run.log.broken_lines, "number of lines that begin like a step's line but have no time");
   fields(a, run.times, run.log);
   a("settings_from", job ? Text{run.job->source} : Text{});
   a("why_no_settings", job ? Text{} : Text{run.why_no_job});
@@ -123,7 +125,7 @@ void fields(auto& a, Is<LoggedRun> auto& run) {
     job ? std::optional<std::int64_t>{job->n_gpus.value_or(job->layout.world_size())} : std::nullopt);
   a("gpu", run.job && !run.job->gpu.empty() ? Text{run.job->gpu} : Text{});
   a("layout", job ? settings_of(job->layout, job->model) : std::vector<Setting>{});
-  a("not_said", run.not_said, "by the log or by flags: defaults");
+  a("not_said", run.not_said, "settings that neither the log nor a flag gives; they have defaults");
   a("notes", detail::notes_of(run));
 }
 

@@ -14,7 +14,7 @@ namespace stepcast {
 
 // The choices of a layout. The table shows only the first member, which is short text.
 void fields(auto& a, Is<LayoutPoint> auto& p) {
-  a("layout", to_string(p), "in few words", TableColumn{"layout<"}.at(-1));
+  a("layout", to_string(p), "layout in short form", TableColumn{"layout<"}.at(-1));
   a("tensor_parallel", p.tensor);
   a("pipeline_parallel", p.pipeline);
   a("virtual_stages", p.virtual_stages);
@@ -24,7 +24,8 @@ void fields(auto& a, Is<LayoutPoint> auto& p) {
   a("expert_parallel", p.expert);
   a("expert_tensor_parallel", p.expert_tensor == 0 ? p.tensor : p.expert_tensor);
   a("micro_batch_sequences", p.micro_batch);
-  a("sharding", to_string(p.sharding), "none, zero1, zero2, zero3, or hybrid:N over the ranks of N nodes");
+  a("sharding", to_string(p.sharding),
+    "sharding: none, zero1, zero2, zero3, or hybrid:N (zero3 among the ranks of N nodes)");
   a("recompute", p.recompute);
   a("sequence_parallel", p.sequence_parallel);
   a("dtype", p.dtype);
@@ -34,10 +35,10 @@ constexpr std::string_view schema_name(const LayoutRejection*) { return "rejecti
 
 // A reason why layouts were left out, with an example.
 void fields(auto& a, Is<LayoutRejection> auto& r) {
-  a("layouts", r.count, "number of layouts, for this reason", {"layouts"});
+  a("layouts", r.count, "number of layouts with this reason", {"layouts"});
   a("reason", r.reason, "", TableColumn::words("why not<", 100));
   a("example", r.example, "", TableColumn::words("for example<", 90));
-  a("cure", r.cure, "nearest change that makes one run; empty: none is known",
+  a("cure", r.cure, "nearest change that makes such a layout run; empty: unknown",
     TableColumn::words("nearest that runs<", 80));
 }
 
@@ -50,30 +51,32 @@ void fields(auto& a, Is<TrainingOption> auto& o, const TrainingPlan& plan, bool 
   };
   a("platform", o.platform, "", {"platform<"});
   a("n_gpus", o.n_gpus, "", {"GPUs"});
-  a("why_not", given_if(!runs, o.why_not), "no layout runs and fits; nothing else is given then");
-  a("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
+  a("why_not", given_if(!runs, o.why_not), "why no layout runs and fits; the fields below are then null");
+  a("layout", given_if(runs, o.layout), "layout that plan chooses, with its refinements");
   a("megatron_flags", given_if(runs, o.flags));
-  a("step_time_ms", given_if(runs, o.step_ms), "expected: promised_step_time_ms of the layout",
-    {"step\nms", 1});
-  a("forecast_step_time_ms", given_if(runs, o.forecast_ms), "the forecast: step_time_ms of the layout");
+  a("step_time_ms", given_if(runs, o.step_ms),
+    "expected step time of the layout (promised_step_time_ms), in ms", {"step\nms", 1});
+  a("forecast_step_time_ms", given_if(runs, o.forecast_ms),
+    "forecast step time of the layout (step_time_ms), in ms");
   a("days", given_if(runs, o.days), "", TableColumn::amount("days", 1));
   a("days_p90", given_if(runs, o.days_p90), "", TableColumn::amount("p90\ndays", 1));
   a("gpu_hours", given_if(runs, o.gpu_hours), "", TableColumn::amount("GPU-hours", 0));
   a("price_per_gpu_hour", if_any(o.price_per_gpu_hour));
   a("price", if_any(o.price), "", TableColumn::amount("price", 0));
-  a("power_kW", if_any(o.power_kW), "of nodes and the switches between them", {"kW"});
-  a("energy_MWh", if_any(o.energy_MWh), "of nodes and switches", TableColumn::amount("MWh", 1));
-  a("co2_t", if_any(o.co2_t), "tonnes, at the carbon intensity that was given",
+  a("power_kW", if_any(o.power_kW), "power of nodes and the switches between them, in kW", {"kW"});
+  a("energy_MWh", if_any(o.energy_MWh), "energy of nodes and switches, in MWh",
+    TableColumn::amount("MWh", 1));
+  a("co2_t", if_any(o.co2_t), "carbon emissions in tonnes of CO2, at the carbon intensity you gave",
     carbon ? TableColumn::amount("t CO2", 1) : TableColumn{});
-  a("run", if_any(o.run), "with interruptions: days, GPU-hours and what they cost are with its losses");
-  a("memory_margin_GiB", given_if(runs, o.margin_GiB), "", {"GiB to\nspare", 1});
-  a("in_time", given_if(runs, o.meets), "and within the power budget");
+  a("run", if_any(o.run), "run with interruptions; its losses are part of days, GPU-hours, price and energy");
+  a("memory_margin_GiB", given_if(runs, o.margin_GiB), "", {"headroom\nGiB", 1});
+  a("in_time", given_if(runs, o.meets), "whether the option meets the deadline and the power budget");
   a("in_time_at_p90", given_if(runs, o.surely));
   a("fewest_gpus", is(plan.fewest));
   a("cheapest", is(plan.cheapest));
-  a("fastest", is(plan.fastest), "by days_p90");
+  a("fastest", is(plan.fastest), "whether the option is the fastest by days_p90");
   a("least_energy", is(plan.least_energy));
-  a("wanted", is(plan.wanted), "what --objective asks for");
+  a("wanted", is(plan.wanted), "whether the option is the best by --objective");
   a("pareto", given_if(runs, o.best));
 }
 

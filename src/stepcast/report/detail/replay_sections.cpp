@@ -56,7 +56,7 @@ std::string operator_name(const std::string& op) {
 // How long every rank (row) waits for every other rank (column), summed over collectives in which that rank
 // arrives last.
 MatrixChart waiting_chart(const ReplayAnalysis& a) {
-  MatrixChart chart{.row_title = "waits", .column_title = "for the rank that came last", .unit = "ms"};
+  MatrixChart chart{.row_title = "waits", .column_title = "for the last rank to arrive", .unit = "ms"};
   const std::size_t n = a.simulated.classes.size();
   std::vector<double> sums(n * n);
   for (const ForecastCollective& one : a.simulated.collectives) {
@@ -141,10 +141,9 @@ void add_groups(ReportDocument& document, const ReplayAnalysis& a) {
                at_least(g, g.largest_bus_GBps), or_dash(g.link_GBps, 1), g.link});
   }
   if (holds_waiting)
-    table.caption = ">=: ranks of the group are not here; the times hold the waiting for them.";
+    table.caption = ">=: some ranks of the group were not recorded; times include waiting for them.";
   document.add(
-      "Collectives by process group (bus bandwidth as nccl-tests counts it; of the transfer, without "
-      "waiting)",
+      "Collectives by process group (bus bandwidth as in nccl-tests, of the transfer without waiting)",
       {std::move(table)});
 }
 
@@ -152,8 +151,8 @@ void add_stragglers(ReportDocument& document, const ReplayAnalysis& a) {
   const StepCulprits& found = a.culprits;
   if (found.collectives == 0) return;
   ReportTable table{
-      "rank< | started\nlater ms | came last\nin | the others\nwaited ms | share\n% | "
-      "itself\nwaited ms | what held it meanwhile<"};
+      "rank< | started\nlater ms | came last\nin | the others\nwaited ms | share\n% | itself\nwaited ms | "
+      "causes of its delay<"};
   const double all = found.all_waiting_us();
   double most = 0;
   // The row of the rank that causes most waiting is shown in bold.
@@ -167,13 +166,13 @@ void add_stragglers(ReportDocument& document, const ReplayAnalysis& a) {
                causes(rank.caused_by_us, rank.caused_wait_us)});
   }
   ReportSection& section = document.add(
-      fmt::format("Whom the others wait for ({} collectives, {} of them ties: arrivals within {:.0f} us)",
+      fmt::format("Ranks that others wait for ({} collectives, {} of them ties: arrivals within {:.0f} us)",
                   found.collectives, found.ties, found.tie_us));
   if (document.has_page() && !a.simulated.collectives.empty()) {
-    section.add(ReportFigure{
-        matrix_chart(waiting_chart(a)),
-        "Milliseconds that the rank of a row spends inside collectives until the rank of the column, "
-        "the last one, arrives. A column of strong colour is a rank that holds the others up."});
+    section.add(
+        ReportFigure{matrix_chart(waiting_chart(a)),
+                     "Time in ms that the rank of a row waits in collectives until the last rank, that of "
+                     "the column, arrives. A column of strong colour is a rank that delays the others."});
   }
   section.add(std::move(table));
 }
@@ -193,7 +192,7 @@ void add_operators(ReportDocument& document, const ReplayAnalysis& a, bool verbo
                                               : "only here"});
   }
   document.add(
-      "Operators that differ most across ranks (work: FLOPs or bytes of the slowest rank over the median's)",
+      "Operators that differ most across ranks (work: FLOPs or bytes of the slowest rank over the median)",
       {std::move(table)});
 }
 
@@ -212,7 +211,7 @@ void add_awaited(ReportDocument& document, const ReplayAnalysis& a, bool verbose
                rank_cell(a, static_cast<std::size_t>(most - op.ranks_us.begin()))});
   }
   document.add(
-      fmt::format("Operators of the CPU that the GPU waits for ({} ms a rank)", table_number(ms(all / n), 3)),
+      fmt::format("CPU operators that the GPU waits for ({} ms per rank)", table_number(ms(all / n), 3)),
       {std::move(table)});
 }
 
@@ -221,11 +220,12 @@ void add_utilization(ReportDocument& document, const ReplayAnalysis& a, bool ver
   const RankUtilization sum = sum_over_ranks(rates);
   if (sum.kernel_us <= 0) return;
   std::string line = fmt::format(
-      "busy {:.1f} % of the step, computing {:.1f} %; the work of {:.1f} % of the kernel time is known",
+      "busy {:.1f} % of the step, computing {:.1f} %; FLOPs and bytes are known for {:.1f} % of the kernel "
+      "time",
       percent(sum.busy_us, sum.step_us), percent(sum.computing_us, sum.step_us),
       percent(sum.known_us, sum.kernel_us));
   if (sum.known_us > 0) {
-    line += fmt::format(": {} TFLOP/s of the step, {} TFLOP/s and {} GB/s of these kernels",
+    line += fmt::format(": {} TFLOP/s over the step, {} TFLOP/s and {} GB/s in these kernels",
                         table_number(tflops(sum.flops, sum.step_us), 3),
                         table_number(tflops(sum.flops, sum.known_us), 3),
                         table_number(gb_per_s(sum.bytes, sum.known_us), 0));
@@ -284,13 +284,15 @@ void add_kept_structure(ReportSection& section, const ReplayAnalysis& a) {
   }
   const auto add = [&](std::string text) { section.add(ReportText{std::move(text)}); };
   if (nodes > 0)
-    add(fmt::format("{} of graph launches keep their recorded distances to each other.",
+    add(fmt::format("{} of graph launches keep their recorded offsets.",
                     counted(nodes, "later node", "later nodes")));
   if (overlapping > 0)
-    add(fmt::format("{} before the one ahead on the stream had ended: held by its start, as recorded.",
+    add(
+        fmt::format("{} before the previous kernel on the stream ended. The replay keeps the recorded offset "
+                    "between their starts.",
                     counted(overlapping, "kernel began", "kernels began")));
   if (starts > 0)
-    add(fmt::format("{} where recorded: {} for work from before the file.",
+    add(fmt::format("{} where recorded: {} for work before the trace began.",
                     counted(starts, "start or return is kept", "starts and returns are kept"),
                     starts == 1 ? "it waited" : "they waited"));
 }
@@ -303,7 +305,7 @@ ReportTable explained_table(const ReplayAnalysis& a) {
       "rank< | waiting\nsimulated % | waiting not\nexplained % | GPU late,\nno cause % "
       "| kept: thread\nhand-off us | busy\ndevice us | left-over\nwork us | other\nus "
       "| GPU starts off by\nmedian us | p95\nus | max\nus"};
-  if (smallest != nullptr) table.columns.push_back({"error with least\nhand-off %"});
+  if (smallest != nullptr) table.columns.push_back({"error, smallest\nhand-off %"});
   if (naive != nullptr) table.columns.push_back({"error of\nnaive %"});
   for (std::size_t c = 0; c < a.ranks.size(); ++c) {
     const ReplayedRank& rank = a.ranks[c];
@@ -348,14 +350,12 @@ void add_explained(ReportDocument& document, const ReplayAnalysis& a) {
       document.add("How much of this is explained (per rank, share of the measured step)");
   if (a.warning) section.add(ReportText{*a.warning}, Shown::page);  // a terminal shows it at the top
   section.add(explained_table(a));
-  for (const char* meaning :
-       {"waiting simulated: the thread that ends the step does nothing, because a dependency holds it.",
-        "not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
-        "error.",
-        "GPU late: GPU work that every known dependency let start had not started. That is not explained, "
-        "either: the replay starts it in time.",
-        "kept: recorded delays that a dependency keeps unchanged; they count as kept, not as "
-        "explained."}) {
+  for (const char* meaning : {"Waiting simulated: the thread that ends the step waits for a dependency.",
+                              "Not explained: waiting in calls without a known dependency. The replay omits "
+                              "it, so it shows as error.",
+                              "GPU late: GPU work that was ready but started late for no known reason. The "
+                              "replay starts it when it is ready.",
+                              "Kept: recorded delays that the replay copies instead of explaining."}) {
     section.add(ReportText{meaning});
   }
   add_kept_structure(section, a);
@@ -408,7 +408,7 @@ void add_constants(ReportDocument& document, const ReplayAnalysis& a) {
   ReportTable table{"constant< | us | learned from | of | <"};
   for (const ReplayConstant& constant : a.constants) {
     table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
-               table_count(constant.all), constant.fallback ? "smallest of all: none was clean" : ""});
+               table_count(constant.all), constant.fallback ? "smallest value: no clean operation" : ""});
   }
   // The second table: dependencies by origin, with inferred ones in brackets.
   ReportTable edges{"rank<"};
@@ -424,11 +424,9 @@ void add_constants(ReportDocument& document, const ReplayAnalysis& a) {
       row.cell(std::move(cell));
     }
   }
-  document.add("Constants, each learned from operations that did not wait", {std::move(table)}).folded = true;
-  document
-      .add("Dependencies (inferred ones in brackets: concluded from the trace, not written in it)",
-           {std::move(edges)})
-      .folded = true;
+  document.add("Constants, learned from operations that did not wait", {std::move(table)}).folded = true;
+  document.add("Dependencies (in brackets: inferred, not written in the trace)", {std::move(edges)}).folded =
+      true;
 }
 
 }  // namespace stepcast::detail

@@ -112,8 +112,8 @@ void add_shares(ReportSection& section, const ForecastSeries& series, std::strin
 void add_series(ReportDocument& document, const ForecastSeries& series, bool verbose) {
   const auto counted = static_cast<std::uint64_t>(std::ranges::count_if(
       series.steps, [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
-  ReportSection& section =
-      document.add(fmt::format("Step by step: {} of {} recorded steps count", counted, series.steps.size()));
+  ReportSection& section = document.add(
+      fmt::format("Step by step: {} of {} recorded steps are included", counted, series.steps.size()));
   for (const ForecastSeriesStep& step : series.steps)
     if (!step.left_out.empty())
       section.add(ReportText{fmt::format("step {} is left out: {}", step.step, step.left_out)});
@@ -121,7 +121,7 @@ void add_series(ReportDocument& document, const ForecastSeries& series, bool ver
   section.add(series_table(series));
   // With fewer than 100 values, the nearest-rank p99 is the maximum.
   if (counted > 1 && counted < 100)
-    section.add(ReportText{fmt::format("p99 of {} steps is the largest of them.", counted)});
+    section.add(ReportText{fmt::format("With {} steps, p99 is the largest one.", counted)});
   if (counted > 1)
     add_shares(section, series, "of a rank over the steps", series.deviation_over_steps_ms,
                &ForecastSpreadShare::over_steps);
@@ -153,7 +153,7 @@ ReportTable tail_table(const ForecastScenarios& scenarios) {
   ReportTable table{"cause<"};
   for (const ForecastTailCause& cause : scenarios.tail) {
     const std::string what =
-        cause.what == "none" ? "nothing drawn is on the critical path" : std::string{part_name(cause.what)};
+        cause.what == "none" ? "no varied time is on the critical path" : std::string{part_name(cause.what)};
     add_row(table, {cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what}, cause);
   }
   return table;
@@ -176,9 +176,9 @@ void add_scenarios(ReportDocument& document, const ForecastScenarios& scenarios,
   section.is_asked = true;
   if (document.has_page()) section.add(ReportFigure{bar_chart(chart), ""});
   section.add(std::move(table));
-  section.add(ReportText{
-      fmt::format("Why the slowest {} are slow ({} ms and more):", table_count(scenarios.n_tail),
-                  table_number(scenarios.tail_from_ms, 3))});
+  section.add(
+      ReportText{fmt::format("Causes of the slowest {} ({} ms and more):", table_count(scenarios.n_tail),
+                             table_number(scenarios.tail_from_ms, 3))});
   section.add(tail_table(scenarios));
 }
 
@@ -195,26 +195,26 @@ namespace {
 void add_network(ReportDocument& document, const ForecastNetwork& network) {
   std::string text = "Network:";
   for (const ForecastTier& t : network.tiers) {
-    text += fmt::format("\n  {} nodes below a switch, {:g}:1: {:.0f} % of what its uplinks pass is asked for",
+    text += fmt::format("\n  {} nodes below a switch, {:g}:1 oversubscribed: uplink load {:.0f} %",
                         table_count(t.nodes), t.oversubscription, 100 * t.load);
   }
   if (network.background_load > 0)
-    text += fmt::format("\n  other jobs ask for {:.0f} % of every uplink", 100 * network.background_load);
+    text += fmt::format("\n  other jobs load every uplink by {:.0f} %", 100 * network.background_load);
   ReportSection& section = document.add("Shared links", {ReportText{text, 0}});
   section.opening = "\n";
-  ReportTable table{"transfers between nodes< | times as long | together with own groups"};
+  ReportTable table{"transfers between nodes< | slowdown alone | with own groups"};
   for (const ForecastSharedKind& kind : network.kinds)
     table.row({kind.group, fmt::format("{:.2f}", kind.alone), fmt::format("{:.2f}", kind.slowdown)});
   if (!table.rows.empty()) section.add(std::move(table));
   if (network.kinds.empty()) return;
-  section.add(ReportText{fmt::format("  {} sweep{} of the schedule, {:.2g} % left to change", network.sweeps,
+  section.add(ReportText{fmt::format("  {} iteration{} of the schedule, residual {:.2g} %", network.sweeps,
                                      network.sweeps == 1 ? "" : "s", 100 * network.residual),
                          0});
 }
 
 // The section on pools of GPUs.
 void add_pools(ReportDocument& document, const std::vector<ForecastPool>& pools) {
-  ReportTable table{"pool< | holds< | layers of a stage< | micro-batches | GiB | of | busy %"};
+  ReportTable table{"pool< | has< | layers of a stage< | micro-batches | GiB | of | busy %"};
   for (const ForecastPool& p : pools) {
     std::vector<std::string> layers;
     // Equal numbers of layers are joined: "3 x 10, 11".
@@ -237,15 +237,15 @@ void add_pools(ReportDocument& document, const std::vector<ForecastPool>& pools)
 void add_pool_layouts(ReportDocument& document, const std::vector<ForecastPoolLayout>& layouts) {
   if (layouts.empty()) return;
   ReportTable table{
-      "#< | layout< | pools hold< | layers, or micro-batches of a replica< | step ms | p10 ms | p90 ms | "
-      "tokens/s | GiB spare"};
+      "#< | layout< | pools have< | layers, or micro-batches of a replica< | step ms | p10 ms | p90 ms | "
+      "tokens/s | headroom GiB"};
   for (const ForecastPoolLayout& l : layouts)
     table.row({fmt::format("{}", table.rows.size() + 1), l.layout, l.over, l.shares,
                table_number(l.step_time_ms, 1), table_number(l.step_time_p10_ms, 1),
                table_number(l.step_time_p90_ms, 1), table_number(l.tokens_per_s, 0),
                fmt::format("{:.1f}", l.spare_GiB)});
   ReportSection& section = document.add("Layouts tried", {std::move(table)});
-  section.opening = "Layouts over the pools, the fastest that fit first\n\n";
+  section.opening = "Layouts over the pools: those that fit first, by step time\n\n";
   section.add(ReportText{fmt::format("Megatron-LM: {}\n", layouts.front().flags), 0});
 }
 
