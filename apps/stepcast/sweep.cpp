@@ -221,7 +221,7 @@ Verb sweep_verb() {
             app.add_option("--point", options->point, "print the row of the point with this id, run nothing");
         CLI::Option* report =
             add_output_option(app, "--report", options->report.file,
-                              "write a page (.html) with a table of the rows of all shards instead");
+                              "write a page (.html) with a table of the rows of all shards, run nothing");
         // Each of these options replaces a run and excludes the others.
         const std::vector<CLI::Option*> instead{merged, lists, status, point, report};
         for (CLI::Option* one : instead) {

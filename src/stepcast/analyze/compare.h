@@ -27,10 +27,12 @@ struct Difference {
 // forecast to take as long as the other.
 struct Explanation {
   STEPCAST_FIELDS(Explanation);
-  STEPCAST_FIELD(std::string, part, "");  // a key of ForecastClass::parts()
-  STEPCAST_FIELD(double, time_ms, "");    // of the forecast that has parts
-  STEPCAST_FIELD(double, factor, "", 1);
-  STEPCAST_FIELD(double, deviations, "the logarithm of the factor over what such a part is usually off");
+  STEPCAST_FIELD(std::string, part, "part of the step");  // a key of ForecastClass::parts()
+  STEPCAST_FIELD(
+      double, time_ms,
+      "time of the part in the run whose parts are known, in ms");  // of the forecast that has parts
+  STEPCAST_FIELD(double, factor, "factor on the part that alone would explain the difference", 1);
+  STEPCAST_FIELD(double, deviations, "logarithm of the factor over the usual error of such a part");
 };
 
 // The result of compare(). All lists have the largest difference first, equal ones by key; equal times are
@@ -46,13 +48,15 @@ struct Comparison {
   STEPCAST_FIELD_AS("a_step_time_p90_ms", double, a_p90_ms, "");
   STEPCAST_FIELD_AS("b_step_time_p10_ms", double, b_p10_ms, "");
   STEPCAST_FIELD_AS("b_step_time_p90_ms", double, b_p90_ms, "");
-  STEPCAST_FIELD(double, step_difference_ms, "b - a");
-  STEPCAST_FIELD(std::optional<double>, step_difference_percent, "of a");  // nothing if a takes no time
-  STEPCAST_FIELD(bool, intervals_overlap, "");                             // p10 to p90 of both
-  STEPCAST_FIELD(std::vector<std::string>, settings, "");                  // "tensor_parallel: 4 -> 8"
+  STEPCAST_FIELD(double, step_difference_ms, "step time of B minus that of A, in ms");
+  STEPCAST_FIELD(std::optional<double>, step_difference_percent,
+                 "step_difference_ms in percent of the step time of A");  // nothing if a takes no time
+  STEPCAST_FIELD(bool, intervals_overlap, "");                            // p10 to p90 of both
+  STEPCAST_FIELD(std::vector<std::string>, settings, "");                 // "tensor_parallel: 4 -> 8"
   // The keys are those of ForecastClass::parts().
-  STEPCAST_FIELD(std::vector<Difference>, parts, "of the critical classes");
-  STEPCAST_FIELD(std::vector<Difference>, groups, "exposed communication of the critical classes");
+  STEPCAST_FIELD(std::vector<Difference>, parts, "differences of the parts of the critical rank classes");
+  STEPCAST_FIELD(std::vector<Difference>, groups,
+                 "differences of the exposed communication of the critical rank classes, by process group");
   // Keys: names of the classes; "NAME #ORDINAL wait" and "NAME #ORDINAL transfer"; "class: cpu", "name:
   // aten::mm".
   STEPCAST_FIELD(std::vector<Difference>, rank_classes, "");

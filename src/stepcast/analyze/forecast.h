@@ -55,29 +55,32 @@ using NamedTimes = std::vector<NamedTime>;
 // class.
 struct ForecastStream {
   STEPCAST_FIELDS(ForecastStream, "stream");
-  STEPCAST_FIELD(std::string, name, "as the trace or the description calls it");
+  STEPCAST_FIELD(std::string, name, "name of the stream in the trace or the description");
   // The number of tasks, not of kernels: copies and collectives are included.
-  STEPCAST_FIELD(std::uint64_t, tasks, "tasks that touch the window");
+  STEPCAST_FIELD(std::uint64_t, tasks, "number of tasks of the stream that overlap the window");
   // The eight parts of a stacked bar. The lists below split the same time in more detail.
-  STEPCAST_FIELD(NamedTimes, parts_ms,
-                 "embedding, gemm, attention, memory (kernels and copies), other, communication_transfer, "
-                 "communication_waiting, idle: they sum to the window");
-  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation by class of kernel");
-  STEPCAST_FIELD(double, transfer_ms, "collectives, without waiting for other ranks");
+  STEPCAST_FIELD(
+      NamedTimes, parts_ms,
+      "time of the stream by activity, in ms: embedding, gemm, attention, memory (kernels and copies), "
+      "other, communication_transfer, communication_waiting, idle; the sum is the window");
+  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation time by class of kernel, in ms");
+  STEPCAST_FIELD(double, transfer_ms, "transfer time of collectives, without waiting for other ranks, in ms");
   // Exposed times are parts of transfer_ms and memcpy_ms, so they do not add to the window.
-  STEPCAST_FIELD(double, exposed_comm_ms, "of it while no stream of the rank computes");
-  STEPCAST_FIELD(double, memcpy_ms, "copies and fills");
-  STEPCAST_FIELD(double, exposed_memcpy_ms, "of it while no stream of the rank computes");
-  STEPCAST_FIELD(NamedTimes, idle_ms, "by cause; other_rank and pipeline are waiting inside transfers");
+  STEPCAST_FIELD(double, exposed_comm_ms, "transfer time while no stream of the rank computes, in ms");
+  STEPCAST_FIELD(double, memcpy_ms, "time of copies and fills, in ms");
+  STEPCAST_FIELD(double, exposed_memcpy_ms,
+                 "time of copies and fills while no stream of the rank computes, in ms");
+  STEPCAST_FIELD(NamedTimes, idle_ms,
+                 "idle time by cause, in ms; other_rank and pipeline are waiting inside transfers");
 };
 
 // The time of one CPU thread of a recorded or described step, in milliseconds.
 struct ForecastThread {
   STEPCAST_FIELDS(ForecastThread, "thread");
-  STEPCAST_FIELD(std::string, name, "as the trace calls it");
+  STEPCAST_FIELD(std::string, name, "name of the thread in the trace");
   // Busy and idle time sum to the window.
-  STEPCAST_FIELD(double, busy_ms, "own work");
-  STEPCAST_FIELD(NamedTimes, idle_ms, "by cause: gpu, other_thread, rest");
+  STEPCAST_FIELD(double, busy_ms, "time in which the thread works, in ms");
+  STEPCAST_FIELD(NamedTimes, idle_ms, "idle time by cause (gpu, other_thread, rest), in ms");
   STEPCAST_FIELD(NamedTimes, busy_by_op_ms,
                  "busy time by outermost framework operator or annotation, in ms, longest first; empty key: "
                  "outside any of them");
@@ -87,16 +90,18 @@ struct ForecastThread {
 // the sum of idle_ms = window_ms.
 struct ForecastClass {
   STEPCAST_FIELDS(ForecastClass, "rank_class");
-  STEPCAST_FIELD(std::string, name, "rank N, pipeline stage N");
-  STEPCAST_FIELD(std::optional<std::int64_t>, rank,
-                 "number of the rank, where the class is one recorded rank");
+  STEPCAST_FIELD(std::string, name, "name of the rank class, such as `rank 3` or `pipeline stage 0`");
+  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank if the class is one recorded rank");
   // Recorded ranks have one class each. A described step has one class per pipeline stage.
-  STEPCAST_FIELD(std::uint64_t, n_ranks, "ranks that do the same", 1);
-  STEPCAST_FIELD(double, window_ms, "the step of these ranks: sum of the four parts that follow");
-  STEPCAST_FIELD(double, start_offset_ms, "how much later they began than the first rank");
+  STEPCAST_FIELD(std::uint64_t, n_ranks, "number of equal ranks in the class", 1);
+  STEPCAST_FIELD(double, window_ms,
+                 "step time of these ranks, in ms: computation_ms + exposed_comm_ms + exposed_memcpy_ms + "
+                 "the sum of idle_ms");
+  STEPCAST_FIELD(double, start_offset_ms, "start of these ranks after the start of the first rank, in ms");
   // At each moment the first of these states that applies is counted: computation, exposed communication,
   // exposed copies, idle. That is why they sum to the window even if streams overlap.
-  STEPCAST_FIELD(double, computation_ms, "some stream runs a kernel that is not communication");
+  STEPCAST_FIELD(double, computation_ms,
+                 "time in which some stream runs a kernel that is not communication, in ms");
   STEPCAST_FIELD(NamedTimes, computation_by_class_ms,
                  "computation_ms by class of kernel; the time of concurrent kernels is divided among them");
   STEPCAST_FIELD(double, exposed_comm_ms,
@@ -107,17 +112,20 @@ struct ForecastClass {
       double, exposed_memcpy_ms,
       "exposed copies: time in which a copy or fill runs and nothing computes or transfers, in ms");
   STEPCAST_FIELD(NamedTimes, idle_ms,
-                 "by cause: cpu (not launched yet), other_stream, other_rank (a collective waits for a "
-                 "rank), pipeline (nothing has arrived from another stage), between_steps, rest");
+                 "idle time by cause, in ms: cpu (not launched yet), other_stream, other_rank (a collective "
+                 "waits for a rank), pipeline (data of another stage is missing), between_steps, rest");
   // The times from here on overlap each other and do not sum to the window.
-  STEPCAST_FIELD(double, gpu_active_ms, "computation, transfer or copy on any stream");
-  STEPCAST_FIELD(double, transfer_ms, "union of all transfers");
-  STEPCAST_FIELD(double, overlap_ms, "of it under computation");
-  STEPCAST_FIELD(double, collective_wait_ms, "union of all waiting in collectives, hidden or not");
-  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation by class, summed over streams");
-  STEPCAST_FIELD(double, baseline_ms, "published baseline: the busiest stream, no CPU, no waiting");
-  STEPCAST_FIELD(std::vector<ForecastStream>, streams, "GPU streams");
-  STEPCAST_FIELD(std::vector<ForecastThread>, threads, "CPU threads");
+  STEPCAST_FIELD(double, gpu_active_ms, "time in which any stream computes, transfers or copies, in ms");
+  STEPCAST_FIELD(double, transfer_ms, "time in which any collective transfers (union over streams), in ms");
+  STEPCAST_FIELD(double, overlap_ms, "transfer time that computation overlaps, in ms");
+  STEPCAST_FIELD(
+      double, collective_wait_ms,
+      "time in which any collective waits for ranks (union over streams), hidden or exposed, in ms");
+  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation time by class of kernel, summed over streams, in ms");
+  STEPCAST_FIELD(double, baseline_ms,
+                 "published baseline: work of the busiest stream, without CPU and waiting, in ms");
+  STEPCAST_FIELD(std::vector<ForecastStream>, streams, "GPU streams of one rank");
+  STEPCAST_FIELD(std::vector<ForecastThread>, threads, "CPU threads of one rank");
 
   // The parts that sum to the window, with keys such as "computation: gemm", "exposed communication: tensor",
   // "exposed copies", "idle: pipeline". Parts of no length are left out.
@@ -174,28 +182,32 @@ class ForecastMembers {
 // One collective of the step. Comparisons identify it by name and ordinal.
 struct ForecastCollective {
   STEPCAST_FIELDS(ForecastCollective, "collective");
-  STEPCAST_FIELD(std::string, name, "with ordinal the key of the collective");
+  STEPCAST_FIELD(std::string, name, "name of the collective; with ordinal it is the key");
   // Numbers start at 0. Name and ordinal identify a collective across two forecasts of the same job.
-  STEPCAST_FIELD(std::uint32_t, ordinal, "which of that name, in the order of the first arrivals");
+  STEPCAST_FIELD(std::uint32_t, ordinal,
+                 "number of the collective among those with the same name, by first arrival");
   // Sizes follow nccl-tests, so bus bandwidths can be compared with its output.
-  STEPCAST_FIELD(std::string, operation, "all_reduce, all_to_all, send_receive, ...");
-  STEPCAST_FIELD(std::string, group, "label of the group of ranks");
-  STEPCAST_FIELD(std::optional<double>, message_bytes, "as nccl-tests counts; null: not known");
+  STEPCAST_FIELD(std::string, operation, "kind of collective: all_reduce, all_to_all, send_receive, ...");
+  STEPCAST_FIELD(std::string, group, "label of the process group");
+  STEPCAST_FIELD(std::optional<double>, message_bytes,
+                 "message size in bytes, as nccl-tests counts it; null: unknown");
   // The rank class that the other members waited for.
-  STEPCAST_FIELD(std::uint32_t, came_last, "position in rank_classes; the first of several");
-  STEPCAST_FIELD(double, transfer_us, "shortest of the members'");
-  STEPCAST_FIELD(double, total_wait_us, "over members");
-  STEPCAST_FIELD(double, longest_wait_us, "of the members");
-  STEPCAST_FIELD(ForecastMembers, members, "who takes part");
+  STEPCAST_FIELD(std::uint32_t, came_last,
+                 "index into rank_classes of the class that arrives last (on ties, the first)");
+  STEPCAST_FIELD(double, transfer_us, "shortest transfer time of any member, in us");
+  STEPCAST_FIELD(double, total_wait_us, "waiting time summed over members, in us");
+  STEPCAST_FIELD(double, longest_wait_us, "longest waiting time of any member, in us");
+  STEPCAST_FIELD(ForecastMembers, members, "rank classes that take part");
 };
 
 // A part of the critical path: the time and number of its steps of one kind.
 struct ForecastShare {
   STEPCAST_FIELDS(ForecastShare, "path_share");
   // The key by which two forecasts are compared; it contains no numbers of tasks.
-  STEPCAST_FIELD(std::string, what, "class, rank, or framework op and task");
-  STEPCAST_FIELD(double, time_ms, "on the path");
-  STEPCAST_FIELD(std::uint64_t, steps, "of the path");
+  STEPCAST_FIELD(std::string, what,
+                 "kernel class, rank, or framework operator and task, depending on the list");
+  STEPCAST_FIELD(double, time_ms, "time on the critical path, in ms");
+  STEPCAST_FIELD(std::uint64_t, steps, "number of tasks and delays on the critical path");
 };
 
 // One step of the critical path.
@@ -211,14 +223,17 @@ struct ForecastPathStep {
 // and by rank sum to its length. All lists are sorted by time, longest first.
 struct ForecastPath {
   STEPCAST_FIELDS(ForecastPath, "critical_path");
-  STEPCAST_FIELD(double, length_ms, "from the earliest start of a rank to the end of the step");
-  STEPCAST_FIELD(std::optional<std::uint32_t>, ends_on, "position in rank_classes");
+  STEPCAST_FIELD(double, length_ms,
+                 "length of the path in ms, from the earliest start of a rank to the end of the step");
+  STEPCAST_FIELD(std::optional<std::uint32_t>, ends_on, "index into rank_classes");
   // n_steps counts the whole path; `steps` is filled only if it was asked for.
-  STEPCAST_FIELD(std::uint64_t, n_steps, "tasks and delays");
-  STEPCAST_FIELD(std::vector<ForecastShare>, by_class, "complete, longest first");
-  STEPCAST_FIELD(std::vector<ForecastShare>, by_rank, "complete, longest first");
-  STEPCAST_FIELD(std::vector<ForecastShare>, by_name, "the longest");
-  STEPCAST_FIELD(std::vector<ForecastPathStep>, steps, "in the order of time, where asked for");
+  STEPCAST_FIELD(std::uint64_t, n_steps, "number of tasks and delays on the path");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_class,
+                 "all time of the path by class of kernel or delay, longest first");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_rank, "all time of the path by rank, longest first");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_name, "longest contributors by operator and task");
+  STEPCAST_FIELD(std::vector<ForecastPathStep>, steps,
+                 "tasks and delays of the path in order of time; only on request");
 };
 
 // Work that no cost model describes, and the time that the forecast assumes for it.
@@ -235,11 +250,11 @@ struct ForecastCoverage {
   STEPCAST_FIELDS(ForecastCoverage, "coverage");
   // From the most to the least reliable: a measurement of the same work, a model fitted to measurements, a
   // formula, an assumption.
-  STEPCAST_FIELD(double, measured, "share of the time");
-  STEPCAST_FIELD(double, fitted, "share of the time");
-  STEPCAST_FIELD(double, analytic, "share of the time");
-  STEPCAST_FIELD(double, assumed, "share of the time");
-  STEPCAST_FIELD(std::vector<ForecastUnmodelled>, unmodelled, "work without a model, most time first");
+  STEPCAST_FIELD(double, measured, "fraction of the time that comes from measured figures");
+  STEPCAST_FIELD(double, fitted, "fraction of the time that comes from models fitted to measurements");
+  STEPCAST_FIELD(double, analytic, "fraction of the time that comes from formulas");
+  STEPCAST_FIELD(double, assumed, "fraction of the time that is assumed");
+  STEPCAST_FIELD(std::vector<ForecastUnmodelled>, unmodelled, "operations without a model, longest first");
 
   [[nodiscard]] double sum() const { return measured + fitted + analytic + assumed; }
 };
@@ -248,15 +263,15 @@ struct ForecastCoverage {
 struct ForecastStageMemory {
   STEPCAST_FIELDS(ForecastStageMemory, "stage_memory");
   // The parts up to reserve_GiB sum to total_GiB.
-  STEPCAST_FIELD(double, weights_GiB, "in the type of the computation, and fp32 copies");
-  STEPCAST_FIELD(double, gradients_GiB, "");
-  STEPCAST_FIELD(double, optimizer_GiB, "moments");
-  STEPCAST_FIELD(double, activations_GiB, "kept for the backward passes under way");
-  STEPCAST_FIELD(double, working_GiB, "of one layer or the head while it runs");
-  STEPCAST_FIELD(double, communication_GiB, "buffers of the collective library");
-  STEPCAST_FIELD(double, reserve_GiB, "context of the device, and what the allocator cannot use");
-  STEPCAST_FIELD(double, total_GiB, "sum of these");
-  STEPCAST_FIELD(double, dispatched_GiB, "of the activations: tokens at their experts");
+  STEPCAST_FIELD(double, weights_GiB, "weights in the computation type and fp32 copies, in GiB");
+  STEPCAST_FIELD(double, gradients_GiB, "gradients, in GiB");
+  STEPCAST_FIELD(double, optimizer_GiB, "optimizer moments, in GiB");
+  STEPCAST_FIELD(double, activations_GiB, "activations kept for pending backward passes, in GiB");
+  STEPCAST_FIELD(double, working_GiB, "working memory of one layer or of the head while it runs, in GiB");
+  STEPCAST_FIELD(double, communication_GiB, "buffers of the collective library, in GiB");
+  STEPCAST_FIELD(double, reserve_GiB, "device context and memory that the allocator cannot use, in GiB");
+  STEPCAST_FIELD(double, total_GiB, "sum of the parts above, in GiB");
+  STEPCAST_FIELD(double, dispatched_GiB, "part of the activations: tokens dispatched to experts, in GiB");
   STEPCAST_FIELD(std::string, verdict,
                  "`fits`, `tight` or `does not fit`, for this stage; empty for recorded steps");
   STEPCAST_FIELD(std::optional<double>, allocated_GiB,
@@ -274,13 +289,13 @@ struct ForecastStageMemory {
 struct ForecastMemory {
   STEPCAST_FIELDS(ForecastMemory, "memory");
   // The verdict, peak and margin are those of worst_stage.
-  STEPCAST_FIELD(std::string, verdict, "fits, tight, does not fit");
-  STEPCAST_FIELD(double, peak_memory_GiB, "of the fullest stage");
-  STEPCAST_FIELD(double, available_GiB, "of the device");
+  STEPCAST_FIELD(std::string, verdict, "`fits`, `tight` or `does not fit`");
+  STEPCAST_FIELD(double, peak_memory_GiB, "peak memory of a GPU of the fullest stage, in GiB");
+  STEPCAST_FIELD(double, available_GiB, "memory of the GPU, in GiB");
   // available_GiB - peak_memory_GiB.
-  STEPCAST_FIELD(double, margin_GiB, "negative: so much too little");
-  STEPCAST_FIELD(std::uint32_t, worst_stage, "the fullest stage");
-  STEPCAST_FIELD(std::vector<ForecastStageMemory>, stages, "of the pipeline");
+  STEPCAST_FIELD(double, margin_GiB, "headroom of the fullest stage in GiB; negative: missing memory");
+  STEPCAST_FIELD(std::uint32_t, worst_stage, "index of the fullest stage");
+  STEPCAST_FIELD(std::vector<ForecastStageMemory>, stages, "memory of each pipeline stage");
   // For experts that drop no tokens: the imbalance of expert load that the memory can take.
   STEPCAST_FIELD(std::optional<double>, worst_imbalance,
                  "load of the busiest rank over the mean if all tokens of its group go to it");
@@ -292,9 +307,10 @@ struct ForecastMemory {
 struct ForecastThroughput {
   STEPCAST_FIELDS(ForecastThroughput, "throughput");
   // Rates are missing if the amount of work per step is unknown.
-  STEPCAST_FIELD(std::optional<double>, samples_per_step, "null: not known");
-  STEPCAST_FIELD(std::optional<double>, tokens_per_step, "null: not known, or the samples are images");
-  STEPCAST_FIELD(std::string, sample, "sequence, image or sample", "sample");
+  STEPCAST_FIELD(std::optional<double>, samples_per_step, "samples (global batch) of a step; null: unknown");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_step,
+                 "tokens of a step; null: unknown, or the samples are images");
+  STEPCAST_FIELD(std::string, sample, "unit of a sample: sequence, image or sample", "sample");
   // FLOPs of all GPUs together. Utilizations (MFU, HFU) are fractions of the dense peak.
   STEPCAST_FIELD(std::optional<double>, model_flops,
                  "FLOPs of forward and backward on all GPUs, without the masked half of causal attention");
@@ -316,36 +332,39 @@ struct ForecastThroughput {
 // The cost of an uneven load of experts.
 struct ForecastExpertLoad {
   STEPCAST_FIELDS(ForecastExpertLoad, "expert_load");
-  STEPCAST_FIELD(std::string, load, "as it was asked for");
-  STEPCAST_FIELD(double, busiest_over_mean, "visits of the rank that all wait for", 1);
+  STEPCAST_FIELD(std::string, load, "expert load that you asked for");
+  STEPCAST_FIELD(double, busiest_over_mean, "token visits of the busiest rank over the mean", 1);
   // cost_ms = step time - balanced_step_ms.
-  STEPCAST_FIELD(double, balanced_step_ms, "the step with balanced experts");
-  STEPCAST_FIELD(double, cost_ms, "the step less that");
+  STEPCAST_FIELD(double, balanced_step_ms, "step time with balanced experts, in ms");
+  STEPCAST_FIELD(double, cost_ms, "step time minus balanced_step_ms, in ms");
 };
 
 // A measured step, with the forecast of the same step.
 struct ForecastMeasured {
   STEPCAST_FIELDS(ForecastMeasured, "measured_step");
-  STEPCAST_FIELD(std::string, layout, "GPUs, degrees, batch");
-  STEPCAST_FIELD(double, measured_ms, "as it was given");
-  STEPCAST_FIELD(double, forecast_ms, "without it");
+  STEPCAST_FIELD(std::string, layout, "GPUs, parallel degrees and batch of the measured step");
+  STEPCAST_FIELD(double, measured_ms, "measured step time that you gave, in ms");
+  STEPCAST_FIELD(double, forecast_ms, "forecast without this measurement, in ms");
   // The part of measured / forecast that the shared factors of the anchor do not explain.
-  STEPCAST_FIELD(double, own_factor, "of its time, what is left to that run alone", 1);
+  STEPCAST_FIELD(double, own_factor, "remaining factor on the time that applies to this run only", 1);
 };
 // The effect of measured steps on this forecast (predict/anchor.h). All factors multiply times.
 // step_time_ms and its interval are those of the forecast before it was anchored.
 struct ForecastAnchor {
   STEPCAST_FIELDS(ForecastAnchor, "anchor");
-  STEPCAST_FIELD(double, step_time_ms, "without anchor");
-  STEPCAST_FIELD(double, step_time_p10_ms, "");
-  STEPCAST_FIELD(double, step_time_p90_ms, "");
+  STEPCAST_FIELD(double, step_time_ms, "forecast step time without the anchor, in ms");
+  STEPCAST_FIELD(double, step_time_p10_ms, "samples per second on all GPUs");
+  STEPCAST_FIELD(double, step_time_p90_ms, "tokens per second on all GPUs");
   // The anchored step time is step_time_ms * factor.
-  STEPCAST_FIELD(double, factor, "anchored over that: the product of those that follow, by their shares", 1);
-  STEPCAST_FIELD(double, compute_factor, "of all computation", 1);
-  STEPCAST_FIELD(double, communication_factor, "of all exposed communication", 1);
-  STEPCAST_FIELD(double, host_factor, "of host time", 1);
-  STEPCAST_FIELD(double, alike_factor, "of a group of equal steps", 1);
-  STEPCAST_FIELD(std::vector<ForecastMeasured>, measured, "the steps");
+  STEPCAST_FIELD(double, factor,
+                 "anchored step time over that without the anchor: the factors below, weighted by their "
+                 "shares of the step",
+                 1);
+  STEPCAST_FIELD(double, compute_factor, "factor on the time of all computation", 1);
+  STEPCAST_FIELD(double, communication_factor, "factor on the time of all exposed communication", 1);
+  STEPCAST_FIELD(double, host_factor, "factor on host time", 1);
+  STEPCAST_FIELD(double, alike_factor, "factor on the time of steps of the same group", 1);
+  STEPCAST_FIELD(std::vector<ForecastMeasured>, measured, "measured steps of the anchor");
 };
 
 // One cause that could explain why a measured step is not normal (analyze/measured_check.h).
@@ -353,49 +372,52 @@ struct MeasuredCause {
   STEPCAST_FIELDS(MeasuredCause, "measured_cause");
   STEPCAST_COLUMN(std::string, what, "change of the description that would explain the measured time",
                   "what would explain it<");
-  STEPCAST_COLUMN(double, step_time_ms, "the forecast with it", "step\nms", 1);
+  STEPCAST_COLUMN(double, step_time_ms, "forecast step time with this change, in ms", "step\nms", 1);
   // A posterior probability by Bayes' rule, as a fraction; "by chance" is one of the causes.
-  STEPCAST_COLUMN(double, likelihood, "of all causes that were tried, chance among them", "likely\n%", 0,
-                  100);
-  STEPCAST_COLUMN(std::string, look_at, "what tells whether it is so", "look at<");
+  STEPCAST_COLUMN(double, likelihood, "probability among all causes that were tried, chance included",
+                  "likely\n%", 0, 100);
+  STEPCAST_COLUMN(std::string, look_at, "how to check the cause", "look at<");
   // The measured number then was not the time of one step.
-  STEPCAST_FIELD(bool, is_other_unit, "the time is of several steps or of a part of one");
+  STEPCAST_FIELD(bool, is_other_unit, "the measured time may be of several steps or of a part of one");
 };
 
 // Published runs of one model, GPU, precision and framework, compared with our forecasts of them.
 struct PublishedRuns {
   STEPCAST_FIELDS(PublishedRuns, "published_runs");
-  STEPCAST_FIELD(std::string, source, "who published them");
-  STEPCAST_FIELD(std::string, model, "");
-  STEPCAST_FIELD(std::string, gpu, "");
-  STEPCAST_FIELD(std::string, precision, "of the GEMMs");
-  STEPCAST_FIELD(std::string, framework, "");
-  STEPCAST_FIELD(std::int64_t, min_gpus, "of the smallest run");
-  STEPCAST_FIELD(std::int64_t, max_gpus, "of the largest run");
-  STEPCAST_FIELD(std::int64_t, runs, "how many there are");
+  STEPCAST_FIELD(std::string, source, "publisher of the runs");
+  STEPCAST_FIELD(std::string, model, "tokens per second and GPU");
+  STEPCAST_FIELD(std::string, gpu, "10th percentile of the step time without the anchor, in ms");
+  STEPCAST_FIELD(std::string, precision, "precision of the GEMMs");
+  STEPCAST_FIELD(std::string, framework, "90th percentile of the step time without the anchor, in ms");
+  STEPCAST_FIELD(std::int64_t, min_gpus, "number of GPUs of the smallest run");
+  STEPCAST_FIELD(std::int64_t, max_gpus, "number of GPUs of the largest run");
+  STEPCAST_FIELD(std::int64_t, runs, "number of runs");
   // The ratio of measured to forecast step time over these runs: median, minimum and maximum.
-  STEPCAST_FIELD(double, measured_over_forecast, "the median", 1);
-  STEPCAST_FIELD(double, min_measured_over_forecast, "", 1);
-  STEPCAST_FIELD(double, max_measured_over_forecast, "", 1);
+  STEPCAST_FIELD(double, measured_over_forecast, "measured over forecast step time, median of the runs", 1);
+  STEPCAST_FIELD(double, min_measured_over_forecast, "name of the model", 1);
+  STEPCAST_FIELD(double, max_measured_over_forecast, "name of the GPU", 1);
   // See nearest_published() in analyze/published_runs.h for the terms of the distance.
-  STEPCAST_FIELD(double, distance, "0: the same model, GPU, precision, framework and number of GPUs", 1);
+  STEPCAST_FIELD(double, distance,
+                 "distance from this job; 0: same model, GPU, precision, framework and number of GPUs", 1);
   // A list such as "GPU (NVIDIA A100), framework (megatron-lm)", for the reader to judge the comparison.
-  STEPCAST_FIELD(std::string, differs, "in what it is another job than this one; empty: in nothing");
+  STEPCAST_FIELD(std::string, differs, "differences from this job; empty: none");
 };
 
 // The answer to "is this measured step normal?": within the interval p10 to p90 of the forecast, or not.
 struct MeasuredCheck {
   STEPCAST_FIELDS(MeasuredCheck, "measured_check");
-  STEPCAST_FIELD(std::string, verdict, "normal: within the band of the forecast; slow; fast");
+  STEPCAST_FIELD(std::string, verdict, "normal (within the band of the forecast), slow or fast");
   // The forecast and its interval ignore the measured step, so that it cannot confirm itself.
-  STEPCAST_FIELD(std::string, sentence, "the verdict with its numbers");
-  STEPCAST_FIELD(double, measured_ms, "as it was given");
-  STEPCAST_FIELD(double, forecast_ms, "without what was measured");
-  STEPCAST_FIELD(double, forecast_p10_ms, "");
-  STEPCAST_FIELD(double, forecast_p90_ms, "");
-  STEPCAST_FIELD(double, measured_over_forecast, "", 1);
-  STEPCAST_FIELD(std::vector<MeasuredCause>, causes, "where it is slow or fast; the likeliest first");
-  STEPCAST_FIELD(std::optional<PublishedRuns>, nearest_published, "the nearest that were published");
+  STEPCAST_FIELD(std::string, sentence, "verdict in one sentence, with its numbers");
+  STEPCAST_FIELD(double, measured_ms, "measured step time that you gave, in ms");
+  STEPCAST_FIELD(double, forecast_ms, "forecast step time without the measurement, in ms");
+  STEPCAST_FIELD(double, forecast_p10_ms, "training framework");
+  STEPCAST_FIELD(double, forecast_p90_ms, "measured over forecast step time, minimum of the runs");
+  STEPCAST_FIELD(double, measured_over_forecast, "measured over forecast step time, maximum of the runs", 1);
+  STEPCAST_FIELD(std::vector<MeasuredCause>, causes,
+                 "possible causes of a slow or fast step, likeliest first");
+  STEPCAST_FIELD(std::optional<PublishedRuns>, nearest_published,
+                 "published runs that are most similar to this job");
 };
 
 // The length of the training, and the price and power of a GPU. At most one of samples, tokens and iterations
@@ -418,13 +440,13 @@ struct TrainingBudget {
 // interruptions.
 struct ForecastTraining {
   STEPCAST_FIELDS(ForecastTraining, "training");
-  STEPCAST_FIELD(std::optional<double>, samples, "as asked");
-  STEPCAST_FIELD(std::optional<double>, tokens, "as asked");
-  STEPCAST_FIELD(double, iterations, "as asked, or what the samples or tokens need");
+  STEPCAST_FIELD(std::optional<double>, samples, "samples of the training, if you gave them");
+  STEPCAST_FIELD(std::optional<double>, tokens, "tokens of the training, if you gave them");
+  STEPCAST_FIELD(double, iterations, "iterations of the training: given, or computed from samples or tokens");
   // Wall-clock time of the whole training.
-  STEPCAST_FIELD(double, time_s, "at the expected step (promised_step_time_ms)");
-  STEPCAST_FIELD(double, gpu_hours, "of all GPUs");
-  STEPCAST_FIELD(std::optional<double>, price, "in the currency of the price that was given");
+  STEPCAST_FIELD(double, time_s, "training time in s, at the expected step (promised_step_time_ms)");
+  STEPCAST_FIELD(double, gpu_hours, "GPU-hours of all GPUs");
+  STEPCAST_FIELD(std::optional<double>, price, "price of the training, in the currency of --gpu-hour-price");
   // Energy in MWh and emissions in tonnes of CO2. Missing if the power, or the carbon intensity, is unknown.
   STEPCAST_FIELD(std::optional<double>, energy_MWh,
                  "energy in MWh, at the power you gave or that of the nodes and switches");
@@ -432,9 +454,10 @@ struct ForecastTraining {
                  "carbon emissions in tonnes of CO2, at the carbon intensity you gave");
   STEPCAST_FIELD(
       std::vector<RegularStop>, stops,
-      "evaluation and checkpoints between steps, where the job or its interruptions say how often");
+      "evaluation and checkpoints between steps, if the job or its interruptions give their interval");
   // The spread of single steps of this training, including such stops (run/step_spread.h).
-  STEPCAST_FIELD(double, step_p50_ms, "from the start of a step to that of the next one: the typical one");
+  STEPCAST_FIELD(double, step_p50_ms,
+                 "median time from the start of a step to the start of the next one, in ms");
   STEPCAST_FIELD(double, step_p90_ms,
                  "90th percentile of that time in ms, with jitter, host pauses and stops");
   STEPCAST_FIELD(double, step_p99_ms, "99th percentile of that time, in ms");
@@ -446,21 +469,22 @@ struct ForecastTraining {
 struct ForecastPower {
   STEPCAST_FIELDS(ForecastPower);
   // The interval p10 to p90 is that of the power model.
-  STEPCAST_FIELD(double, node_W, "a node, mean over the step");
-  STEPCAST_FIELD(double, node_p10_W, "");
-  STEPCAST_FIELD(double, node_p90_W, "");
-  STEPCAST_FIELD(double, gpu_W, "a GPU, mean over the step");
-  STEPCAST_FIELD(double, waiting_share, "of the step: idle, or exposed transfers between nodes");
-  STEPCAST_FIELD(double, cluster_W, "all nodes, and the switches between them");
-  STEPCAST_FIELD(std::optional<double>, joules_per_token, "of the cluster");
-  STEPCAST_FIELD(std::optional<double>, limit_W, "power limit of each GPU, where one was given");
+  STEPCAST_FIELD(double, node_W, "power of a node, mean over the step, in W");
+  STEPCAST_FIELD(double, node_p10_W, "10th percentile of the forecast, in ms");
+  STEPCAST_FIELD(double, node_p90_W, "90th percentile of the forecast, in ms");
+  STEPCAST_FIELD(double, gpu_W, "power of a GPU, mean over the step, in W");
+  STEPCAST_FIELD(double, waiting_share,
+                 "fraction of the step that is idle or exposed communication between nodes");
+  STEPCAST_FIELD(double, cluster_W, "power of all nodes and of the switches between them, in W");
+  STEPCAST_FIELD(std::optional<double>, joules_per_token, "energy of the cluster per token, in J");
+  STEPCAST_FIELD(std::optional<double>, limit_W, "power limit of each GPU, if you gave one, in W");
 };
 
 // The slowdown of one kind of groups on links between nodes that other traffic shares
 // (predict/network_sharing.h).
 struct ForecastSharedKind {
   STEPCAST_FIELDS(ForecastSharedKind);
-  STEPCAST_FIELD(std::string, group, "kind of the groups");
+  STEPCAST_FIELD(std::string, group, "kind of process group");
   // Factors on the transfer time.
   STEPCAST_FIELD(double, alone,
                  "slowdown of these groups without the other groups of the job: own uplink load and other "
@@ -496,24 +520,24 @@ struct ForecastPool {
   STEPCAST_FIELDS(ForecastPool);
   STEPCAST_FIELD(std::string, platform, "name of the platform");
   STEPCAST_FIELD(std::string, gpu, "name of the device");
-  STEPCAST_FIELD(std::string, zone, "where it is (zone); empty: not given");
-  STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs of the pool");
+  STEPCAST_FIELD(std::string, zone, "zone of the pool; empty: not given");
+  STEPCAST_FIELD(std::uint64_t, n_gpus, "number of GPUs of the pool");
   // A pool runs either whole pipeline stages (`layers`) or whole replicas of the model (`micro_batches`).
-  STEPCAST_FIELD(std::string, holds, "stages or replicas");
-  STEPCAST_FIELD(std::vector<std::int64_t>, layers, "of each of its stages");
-  STEPCAST_FIELD(std::optional<std::int64_t>, micro_batches, "of each of its replicas");
-  STEPCAST_FIELD(double, busy_share, "of the step, in which it does not wait for the other pools");
-  STEPCAST_FIELD(double, peak_memory_GiB, "of a GPU");
-  STEPCAST_FIELD(double, available_GiB, "of a GPU");
-  STEPCAST_FIELD(std::optional<double>, price_per_gpu_hour, "of its zone");
+  STEPCAST_FIELD(std::string, holds, "the pool's part of the job: stages or replicas");
+  STEPCAST_FIELD(std::vector<std::int64_t>, layers, "number of layers of each stage of the pool");
+  STEPCAST_FIELD(std::optional<std::int64_t>, micro_batches, "micro-batches of each replica of the pool");
+  STEPCAST_FIELD(double, busy_share, "fraction of the step in which the pool does not wait for other pools");
+  STEPCAST_FIELD(double, peak_memory_GiB, "peak memory of a GPU of the pool, in GiB");
+  STEPCAST_FIELD(double, available_GiB, "memory of a GPU of the pool, in GiB");
+  STEPCAST_FIELD(std::optional<double>, price_per_gpu_hour, "price of a GPU-hour in the zone of the pool");
 };
 
 // One layout over several pools of GPUs that `plan` evaluated.
 struct ForecastPoolLayout {
   STEPCAST_FIELDS(ForecastPoolLayout);
-  STEPCAST_FIELD(std::string, layout, "degrees, micro-batch, recomputation");
-  STEPCAST_FIELD(std::string, flags, "of Megatron-LM that say it");
-  STEPCAST_FIELD(std::string, over, "what the pools share out: stages or replicas");
+  STEPCAST_FIELD(std::string, layout, "parallel degrees, micro-batch and recomputation");
+  STEPCAST_FIELD(std::string, flags, "Megatron-LM flags of the layout");
+  STEPCAST_FIELD(std::string, over, "what is divided among the pools: stages or replicas");
   // One entry per pool, in the order of the pools.
   STEPCAST_FIELD(std::string, shares,
                  "share of each pool: layers of its stages, or micro-batches of each of its replicas");
@@ -528,44 +552,45 @@ struct ForecastPoolLayout {
 // microseconds.
 struct ForecastItem {
   STEPCAST_FIELDS(ForecastItem, "item");
-  STEPCAST_FIELD(std::string, name, "what it is in the layer");
-  STEPCAST_FIELD(std::string, what, "operation with its shapes, or transfer with its group");
-  STEPCAST_FIELD(double, n, "repetitions; times are those of all of them", 1);
-  STEPCAST_FIELD(double, start_us, "from that of the list");
-  STEPCAST_FIELD(double, time_us, "with the work that overlaps it");
+  STEPCAST_FIELD(std::string, name, "role of the operation in the layer");
+  STEPCAST_FIELD(std::string, what, "operation with its shapes, or transfer with its process group");
+  STEPCAST_FIELD(double, n, "number of repetitions; times are sums over all of them", 1);
+  STEPCAST_FIELD(double, start_us, "start after the start of the list, in us");
+  STEPCAST_FIELD(double, time_us, "time with overlapping work, in us");
   // A kernel that overlaps a transfer runs longer than alone, because both compete for the GPU.
-  STEPCAST_FIELD(double, alone_us, "without overlapping work");
-  STEPCAST_FIELD(double, alone_p10_us, "");
-  STEPCAST_FIELD(double, alone_p90_us, "");
-  STEPCAST_FIELD(double, hidden_us, "of a transfer: behind computation");
-  STEPCAST_FIELD(double, exposed_us, "of a transfer: waited for");
-  STEPCAST_FIELD(double, flops, "of one repetition");
-  STEPCAST_FIELD(double, bytes, "of one repetition: read and written, or the message");
-  STEPCAST_FIELD(bool, overlapped, "a transfer that overlaps the next operation");
-  STEPCAST_FIELD(EstimateSource, source, "what its time rests on", EstimateSource::assumed);
-  STEPCAST_FIELD(std::string, record, "kernel model that answered");
+  STEPCAST_FIELD(double, alone_us, "time without overlapping work, in us");
+  STEPCAST_FIELD(double, alone_p10_us, "measured_ms over forecast_ms");
+  STEPCAST_FIELD(double, alone_p90_us, "10th percentile of the power of a node, in W");
+  STEPCAST_FIELD(double, hidden_us, "time of a transfer that computation hides, in us");
+  STEPCAST_FIELD(double, exposed_us, "time of a transfer that is exposed, in us");
+  STEPCAST_FIELD(double, flops, "FLOPs of one repetition");
+  STEPCAST_FIELD(double, bytes, "bytes of one repetition: read and written, or the message");
+  STEPCAST_FIELD(bool, overlapped, "whether a transfer overlaps the next operation");
+  STEPCAST_FIELD(EstimateSource, source, "source of the time", EstimateSource::assumed);
+  STEPCAST_FIELD(std::string, record, "kernel model that gave the time");
 };
 
 // The operations of one pass of a layer or of the head.
 struct ForecastItemList {
   STEPCAST_FIELDS(ForecastItemList, "item_list");
-  STEPCAST_FIELD(std::string, name, "layer, forward; head, backward; ...");
+  STEPCAST_FIELD(std::string, name,
+                 "part of the model and pass, such as `layer, forward` or `head, backward`");
   // The time of the pass is gpu_us + host_us.
-  STEPCAST_FIELD(double, gpu_us, "sum of what nothing hides");
-  STEPCAST_FIELD(double, host_us, "what launching takes beyond that");
-  STEPCAST_FIELD(std::vector<ForecastItem>, items, "in the order in which they run");
+  STEPCAST_FIELD(double, gpu_us, "sum of all time that nothing hides, in us");
+  STEPCAST_FIELD(double, host_us, "launch time that GPU work does not hide, in us");
+  STEPCAST_FIELD(std::vector<ForecastItem>, items, "operations and transfers in the order in which they run");
 };
 
 // The same prices combined by the published method (docs/published-method.md).
 struct ForecastPublished {
   STEPCAST_FIELDS(ForecastPublished, "published");
-  STEPCAST_FIELD(double, step_time_ms, "as published, from the same prices");
+  STEPCAST_FIELD(double, step_time_ms, "step time by the published method, from the same prices, in ms");
   // The terms of the published formula; docs/published-method.md derives them.
-  STEPCAST_FIELD(double, longest_forward_ms, "of the stages, with transfers");
-  STEPCAST_FIELD(double, longest_backward_ms, "of the stages, with transfers");
-  STEPCAST_FIELD(double, passes_ms, "of all micro-batches");
-  STEPCAST_FIELD(double, all_reduce_ms, "gradients of the first stage");
-  STEPCAST_FIELD(double, update_ms, "optimizer and all-gather");
+  STEPCAST_FIELD(double, longest_forward_ms, "longest forward pass of any stage, with transfers, in ms");
+  STEPCAST_FIELD(double, longest_backward_ms, "longest backward pass of any stage, with transfers, in ms");
+  STEPCAST_FIELD(double, passes_ms, "time of all micro-batches, in ms");
+  STEPCAST_FIELD(double, all_reduce_ms, "all-reduce of the gradients of the first stage, in ms");
+  STEPCAST_FIELD(double, update_ms, "optimizer step and all-gather, in ms");
 };
 
 // Statistics of several times. Quantiles are values that occurred (nearest rank), not interpolated.
@@ -583,20 +608,22 @@ struct ForecastQuantiles {
 struct ForecastSeriesStep {
   STEPCAST_FIELDS(ForecastSeriesStep, "series_step");
   STEPCAST_FIELD(std::int64_t, step, "number of the recorded step");
-  STEPCAST_FIELD(double, step_time_ms, "longest of all ranks");
-  STEPCAST_FIELD(double, measured_ms, "longest of all ranks; 0: not known");
+  STEPCAST_FIELD(double, step_time_ms, "simulated step time, longest of all ranks, in ms");
+  STEPCAST_FIELD(double, measured_ms, "recorded step time, longest of all ranks, in ms; 0: unknown");
   // Partial steps, warm-up steps and steps without GPU work would distort the statistics.
-  STEPCAST_FIELD(std::string, left_out, "why the statistics leave it out; empty: they do not");
+  STEPCAST_FIELD(std::string, left_out, "why the statistics omit the step; empty: included");
 };
 
 // One rank over the steps that are included in the statistics. Work times are means per step.
 struct ForecastSeriesRank {
   STEPCAST_FIELDS(ForecastSeriesRank, "series_rank");
   STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank");
-  STEPCAST_FIELD(ForecastQuantiles, step, "over the steps that count");
-  STEPCAST_FIELD(ForecastQuantiles, measured, "over the steps that count; n is 0 where nothing is known");
-  STEPCAST_FIELD(double, host_ms, "CPU time of a step, mean");
-  STEPCAST_FIELD(double, gpu_ms, "kernels, copies and fills of a step, mean");
+  STEPCAST_FIELD(ForecastQuantiles, step,
+                 "simulated step times of the rank, over the steps that are included");
+  STEPCAST_FIELD(ForecastQuantiles, measured,
+                 "recorded step times of the rank, over the steps that are included; n is 0 if unknown");
+  STEPCAST_FIELD(double, host_ms, "CPU time of a step, mean, in ms");
+  STEPCAST_FIELD(double, gpu_ms, "time of kernels, copies and fills of a step, mean, in ms");
   // The difference of a rank from the mean rank, split into more work and slower work.
   STEPCAST_FIELD(double, data_skew_ms,
                  "GPU time above the mean rank because its operators have more work, in ms");
@@ -617,15 +644,20 @@ struct ForecastSpreadShare {
 // Several recorded steps, each analysed separately, and the sources of their spread.
 struct ForecastSeries {
   STEPCAST_FIELDS(ForecastSeries, "series");
-  STEPCAST_FIELD(std::vector<ForecastSeriesStep>, steps, "in their order");
-  STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks, over the steps that count");
+  STEPCAST_FIELD(std::vector<ForecastSeriesStep>, steps, "recorded steps in their order");
+  STEPCAST_FIELD(ForecastQuantiles, step,
+                 "simulated step time of the longest rank, over the steps that are included");
   // The replayed and the recorded times of the same steps.
-  STEPCAST_FIELD(ForecastQuantiles, measured, "the same as recorded");
-  STEPCAST_FIELD(std::vector<ForecastSeriesRank>, ranks, "in the order of rank_classes");
+  STEPCAST_FIELD(ForecastQuantiles, measured,
+                 "recorded step time of the longest rank, over the steps that are included");
+  STEPCAST_FIELD(std::vector<ForecastSeriesRank>, ranks,
+                 "statistics of each rank, in the order of rank_classes");
   // Two sources of spread: one rank differs from step to step, and ranks differ from each other.
-  STEPCAST_FIELD(double, deviation_over_steps_ms, "standard deviation of a rank's step");
-  STEPCAST_FIELD(double, deviation_over_ranks_ms, "standard deviation of the ranks' mean steps");
-  STEPCAST_FIELD(std::vector<ForecastSpreadShare>, spread, "what the variances come from; shares sum to 1");
+  STEPCAST_FIELD(double, deviation_over_steps_ms,
+                 "standard deviation of a rank's step time over the steps, in ms");
+  STEPCAST_FIELD(double, deviation_over_ranks_ms,
+                 "standard deviation of the mean step times over the ranks, in ms");
+  STEPCAST_FIELD(std::vector<ForecastSpreadShare>, spread, "causes of both variances; their shares sum to 1");
 };
 
 // A cause of slow scenarios: one resource of one rank.
@@ -643,15 +675,16 @@ struct ForecastTailCause {
 // Straggler scenarios: in each scenario, random factors multiply the times of every rank.
 struct ForecastScenarios {
   STEPCAST_FIELDS(ForecastScenarios, "scenarios");
-  STEPCAST_FIELD(std::uint64_t, seed, "the same seed draws the same scenarios");
+  STEPCAST_FIELD(std::uint64_t, seed, "random seed; the same seed gives the same scenarios");
   // The measured spread over steps or over ranks, or the --jitter that was given.
-  STEPCAST_FIELD(std::string, drawn_from, "what factors on the times of ranks were drawn from");
-  STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks");
-  STEPCAST_FIELD(std::vector<ForecastQuantiles>, ranks, "in the order of rank_classes");
+  STEPCAST_FIELD(std::string, drawn_from, "source of the random factors on the times of ranks");
+  STEPCAST_FIELD(ForecastQuantiles, step, "step time of the scenarios, longest of all ranks");
+  STEPCAST_FIELD(std::vector<ForecastQuantiles>, ranks,
+                 "step times of each rank, in the order of rank_classes");
   // The scenarios at or above this step time are analysed for their causes.
-  STEPCAST_FIELD(double, tail_from_ms, "slow are scenarios from here on");
-  STEPCAST_FIELD(std::uint64_t, n_tail, "slow scenarios");
-  STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "what makes them slow, most scenarios first");
+  STEPCAST_FIELD(double, tail_from_ms, "step time from which a scenario is slow, in ms");
+  STEPCAST_FIELD(std::uint64_t, n_tail, "number of slow scenarios");
+  STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "causes of slow scenarios, most frequent first");
 };
 
 // A change of the job that `--advice` suggests. Savings compare expected steps (promised_step_time_ms), the
@@ -670,20 +703,25 @@ struct ForecastAction {
   STEPCAST_COLUMN(double, saved_percent,
                   "time saved per step against your job, in percent; with interruptions, of the training",
                   "saves\n%", 1);
-  STEPCAST_COLUMN(double, saved_p10_ms,
-                  "80 of 100 differences that are measured should lie between p10 and p90", "p10\nms", 1);
-  STEPCAST_COLUMN(double, saved_p90_ms, "", "p90\nms", 1);
-  STEPCAST_COLUMN(std::string, certainty,
-                  "clear: all of the band is a gain; uncertain: not all; fits: the job as asked does not",
-                  "gain is<");
-  STEPCAST_COLUMN(std::optional<double>, peak_memory_GiB, "of a GPU of the worst stage; null: not known",
-                  "memory\nGiB", 1);
-  STEPCAST_FIELD(std::optional<double>, memory_change_GiB, "against the job as asked");
-  STEPCAST_COLUMN(std::uint64_t, n_gpus, "as asked, unless nothing fits on them", "GPUs");
-  STEPCAST_COLUMN(std::optional<double>, saved_days, "of the whole training, where asked for", "saves\ndays",
-                  2);
+  STEPCAST_COLUMN(
+      double, saved_p10_ms,
+      "10th percentile of the time saved in ms; 80 % of measured differences should lie between p10 and p90",
+      "p10\nms", 1);
+  STEPCAST_COLUMN(double, saved_p90_ms, "90th percentile of the power of a node, in W", "p90\nms", 1);
+  STEPCAST_COLUMN(
+      std::string, certainty,
+      "clear: the whole band is a gain; uncertain: part of it is; fits: your job does not fit, this one does",
+      "gain is<");
+  STEPCAST_COLUMN(std::optional<double>, peak_memory_GiB,
+                  "peak memory of a GPU of the fullest stage, in GiB; null: unknown", "memory\nGiB", 1);
+  STEPCAST_FIELD(std::optional<double>, memory_change_GiB, "change of peak memory against your job, in GiB");
+  STEPCAST_COLUMN(std::uint64_t, n_gpus,
+                  "number of GPUs; more than in your job only if nothing fits on those", "GPUs");
+  STEPCAST_COLUMN(std::optional<double>, saved_days,
+                  "days saved over the whole training, if you asked for one", "saves\ndays", 2);
   // Ready to be pasted into a shell.
-  STEPCAST_FIELD(std::string, command, "the whole command line; batch, model and precision are as asked");
+  STEPCAST_FIELD(std::string, command,
+                 "complete command line; batch, model and precision are those of your job");
 };
 
 // The suggested changes, and a sentence about the first one.
@@ -712,9 +750,11 @@ struct Forecast {
   STEPCAST_FIELD(std::vector<Setting>, layout,
                  "settings by name: degrees, batches, sharding, recomputation, ...");
   // The forecast, with its interval p10 to p90.
-  STEPCAST_FIELD(double, step_time_ms, "the step: the longest of all ranks");
-  STEPCAST_FIELD(double, step_time_p10_ms, "80 of 100 measurements should lie between p10 and p90");
-  STEPCAST_FIELD(double, step_time_p90_ms, "");
+  STEPCAST_FIELD(double, step_time_ms, "step time of the slowest rank, in ms");
+  STEPCAST_FIELD(
+      double, step_time_p10_ms,
+      "10th percentile of the step time in ms; 80 % of measurements should lie between p10 and p90");
+  STEPCAST_FIELD(double, step_time_p90_ms, "forecast step time, in ms");
   // The expected step time. It differs from step_time_ms for layouts chosen by a search, because the minimum
   // of many forecasts is optimistic.
   STEPCAST_FIELD(
@@ -726,14 +766,14 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms,
                  "90th percentile of the expected step time, in ms");
   STEPCAST_FIELD(EstimateSource, source, "source of most of the time", EstimateSource::assumed);
-  STEPCAST_FIELD(ForecastThroughput, throughput, "work per time");
+  STEPCAST_FIELD(ForecastThroughput, throughput, "work of a step and rates");
   // Where the step time goes: by rank class, by collective and along the critical path.
   STEPCAST_FIELD(std::uint32_t, critical_class,
                  "index into rank_classes of the class that ends last (on ties, the busiest)");
   STEPCAST_FIELD_AS("rank_classes", std::vector<ForecastClass>, classes,
-                    "ranks that do the same, and where their step goes");
+                    "classes of equal ranks, with the parts of their step");
   // The list may be shorter than n_collectives, see ForecastOptions::collectives.
-  STEPCAST_FIELD(std::uint64_t, n_collectives, "of the step, listed or not");
+  STEPCAST_FIELD(std::uint64_t, n_collectives, "number of collectives of the step, listed or not");
   STEPCAST_FIELD(std::vector<ForecastCollective>, collectives,
                  "collectives by first arrival; if there are too many, the most expensive ones");
   STEPCAST_FIELD(ForecastPath, critical_path, "the chain of tasks that sets the step time");
@@ -749,21 +789,22 @@ struct Forecast {
                  "network links that several process groups share, if the platform gives them");
   STEPCAST_FIELD(std::vector<ForecastPool>, pools, "pools of GPUs, if the job has several");
   STEPCAST_FIELD(std::vector<ForecastPoolLayout>, pool_layouts,
-                 "that `plan` tried on several pools, the best first");
+                 "layouts that `plan` tried on several pools, best first");
   // Parts of the answer that only some flags ask for.
   STEPCAST_FIELD(std::optional<ForecastTraining>, training,
                  "whole training at this step time, if you asked for one");
   STEPCAST_FIELD(std::vector<ForecastItemList>, explained,
                  "operations of a layer with their prices, if you asked for them");
   STEPCAST_FIELD(std::optional<ForecastPublished>, published,
-                 "composed as the published method does, where asked for");
-  STEPCAST_FIELD(std::optional<ForecastSeries>, series, "several recorded steps, where asked for");
-  STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
+                 "step composed by the published method, if you asked for it");
+  STEPCAST_FIELD(std::optional<ForecastSeries>, series,
+                 "statistics of several recorded steps, if you asked for them");
+  STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, if you asked for them");
   // Sentences for the reader of the forecast, one per entry.
-  STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
-  STEPCAST_FIELD(
-      std::optional<ForecastAdvice>, what_to_change,
-      "null unless --advice is on, the default for described and recorded steps on the command line");
+  STEPCAST_FIELD(std::vector<std::string>, notes, "assumptions, and effects that are not modelled");
+  STEPCAST_FIELD(std::optional<ForecastAdvice>, what_to_change,
+                 "advice; null without --advice, which is on by default for described and recorded steps on "
+                 "the command line");
 
   // The expected step time in milliseconds; the forecast if there is no separate expectation. And its
   // interval.
@@ -786,25 +827,28 @@ struct Forecast {
 struct ResourceSensitivity {
   STEPCAST_FIELDS(ResourceSensitivity);
   // nvlink: links inside nodes. network: links between nodes.
-  STEPCAST_COLUMN(std::string, resource, "class of kernel, copies, nvlink, network, host, batch",
-                  "which 10 % would buy most<");
-  STEPCAST_COLUMN(double, path_ms, "of its work on the critical path", "on the path ms", 3);
+  STEPCAST_COLUMN(std::string, resource, "resource: class of kernel, copies, nvlink, network, host or batch",
+                  "which 10 % saves most<");
+  STEPCAST_COLUMN(double, path_ms, "time of the resource on the critical path, in ms", "on the path ms", 3);
   // 1: the step scales with the resource's times. 0: the resource is not on the critical path.
-  STEPCAST_COLUMN(double, elasticity, "relative change of the step over that of the resource's times",
+  STEPCAST_COLUMN(double, elasticity,
+                  "relative change of the step time over the relative change of the resource's times",
                   "elasticity", 3);
-  STEPCAST_COLUMN_AS("saved_ms_if_10_percent_faster", double, saved_ms, "", "saves ms", 3);
+  STEPCAST_COLUMN_AS("saved_ms_if_10_percent_faster", double, saved_ms,
+                     "10th percentile of the step time, in ms", "saves ms", 3);
   // True if another path becomes critical within such a speed-up. The step then saves less than path_ms
   // suggests.
-  STEPCAST_FIELD_AS("path_switches_within_0.1_percent", bool, switches_at_once, "");
-  STEPCAST_FIELD_AS("path_switches_within_10_percent", bool, switches, "");
+  STEPCAST_FIELD_AS("path_switches_within_0.1_percent", bool, switches_at_once,
+                    "90th percentile of the step time, in ms");
+  STEPCAST_FIELD_AS("path_switches_within_10_percent", bool, switches, "10th percentile of alone_us");
 };
 
 // The sensitivity of the simulated step to each resource.
 struct Sensitivity {
   STEPCAST_FIELDS(Sensitivity);
   // The step as simulated, which can differ from the anchored or expected step time.
-  STEPCAST_FIELD(double, step_time_ms, "of the simulated step that the shares are of");
-  STEPCAST_FIELD(std::vector<ResourceSensitivity>, resources, "those that save most first");
+  STEPCAST_FIELD(double, step_time_ms, "simulated step time that the shares refer to, in ms");
+  STEPCAST_FIELD(std::vector<ResourceSensitivity>, resources, "resources, largest saving first");
 };
 
 }  // namespace stepcast

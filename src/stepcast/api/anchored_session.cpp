@@ -26,9 +26,8 @@ namespace {
 
 // The error for a measured run of several GPUs without its layout.
 Error without_layout(const std::string& what) {
-  return Error::at("", "--measured",
-                   fmt::format("nothing says how `{}` was spread over its GPUs", what.substr(0, 80)))
-      .advice("say --tp, --pp and --zero-stage (0: every GPU holds all) with it");
+  return Error::at("", "--measured", fmt::format("the layout of `{}` is unknown", what.substr(0, 80)))
+      .advice("give --tp, --pp and --zero-stage (0: no sharding) with it");
 }
 
 // The median step of a log. The log may describe its job completely; if not, the request is used to complete it.
@@ -55,7 +54,7 @@ bool holds_traces(const std::string& place) {
 Result<MeasuredTime> step_of_traces(const std::string& place, const ResolvedJob& laid_out) {
   STEPCAST_ASSIGN(const Replayed replayed, Session{}.replay({.places = {place}}));
   if (!(replayed.measured.step_time_ms > 0))
-    return Error::at(place, "", "these traces hold no measured step").advice("say its milliseconds");
+    return Error::at(place, "", "these traces have no measured step").advice("say its milliseconds");
   return MeasuredTime{laid_out.model, laid_out.layout, replayed.measured.step_time_ms};
 }
 
@@ -78,7 +77,7 @@ std::string not_said(const Job& asked, const Layout& chosen) {
     taken.push_back(fmt::format("a global batch of {}", chosen.batch.global_batch_sequences));
   if (leaves_layout_open(asked) && chosen.world_size() > 1) taken.emplace_back("the fastest layout");
   if (taken.empty()) return {};
-  return fmt::format(" Not said, and taken: {}.", join(taken, " and "));
+  return fmt::format(" Assumed, because not given: {}.", join(taken, " and "));
 }
 
 }  // namespace
@@ -160,9 +159,9 @@ std::string detail::anchor_text(const ForecastAnchor& anchor) {
                                      {"host", anchor.host_factor},
                                      {"steps like this", anchor.alike_factor}})
     if (std::abs(factor - 1) >= kShown) parts.push_back(fmt::format("{} x{:.3f}", what, factor));
-  text += parts.empty() ? "nothing changes but the band" : join(parts, ", ");
+  text += parts.empty() ? "only the band changes" : join(parts, ", ");
   if (anchor.measured.size() == 1)
-    text += fmt::format("; {:.1f} % of it stays with that run", 100 * std::abs(first.own_factor - 1));
+    text += fmt::format("; {:.1f} % of it applies to that run only", 100 * std::abs(first.own_factor - 1));
   return text + fmt::format("; without it {} ms (p10 {}, p90 {})", table_number(anchor.step_time_ms, 1),
                             table_number(anchor.step_time_p10_ms, 1),
                             table_number(anchor.step_time_p90_ms, 1));

@@ -61,7 +61,8 @@ struct Prepared {
 
 Result<Prepared> prepare(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(DlrmJob job, job_of(request));
-  if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in total");
+  if (request.n_gpus < 1)
+    return Error::at("", "--gpus").found("nothing").expected("the total number of GPUs");
   if (request.batch_per_rank) {
     job.batch_per_rank = request.batch_per_rank;
     job.global_batch.reset();
@@ -181,7 +182,7 @@ Result<Resharder> Resharder::create(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(ShardingPlan plan, plan_of(request, prepared.job, prepared.steps));
   if (plan.tables.empty()) {
     return Error{"the popular rows of this model are on every rank"}.advice(
-        "take a stack that places tables: torchrec");
+        "choose a stack that places tables: torchrec");
   }
   STEPCAST_TRY(check(prepared.job.model, plan, request.n_gpus));
   return Resharder{std::make_unique<Impl>(Impl{std::move(prepared.steps), std::move(plan)})};
@@ -231,7 +232,7 @@ Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
   if (!meant.note.empty()) all.notes.push_back(meant.note);
   if (plan) {
     const ComparedSharding* best = all.first_torchrec_plan();
-    if (best == nullptr) return Error{"no sharding that TorchRec knows fits: no plan is written"};
+    if (best == nullptr) return Error{"no sharding that TorchRec supports fits: no plan is written"};
     STEPCAST_TRY(
         plan->write(torchrec_plan_json(job.model, best->plan, request.n_gpus, steps.gpus_per_node())));
   }

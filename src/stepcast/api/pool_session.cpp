@@ -36,7 +36,7 @@ namespace {
 // Errors: request fields that need equal GPUs.
 Status check_several_pools(const PredictRequest& request) {
   const auto refused = [](const char* what) {
-    return Error{fmt::format("{} is of one kind of GPUs", what)}.advice("ask with one pool in --gpus");
+    return Error{fmt::format("{} is for one kind of GPU", what)}.advice("give one pool with --gpus");
   };
   if (!request.chakra.empty()) return refused("a Chakra trace");
   if (request.largest != LargestBatch::none) return refused("the largest batch (--mbs max, --gbs max)");
@@ -259,7 +259,7 @@ Result<TrainingBudget> detail::with_prices_of_zones(TrainingBudget budget, const
     price += *one * static_cast<double>(pool.n_gpus);
   }
   if (budget.price_per_gpu_hour)
-    return Error{"--gpu-hour-price and prices of zones say the same thing"}.advice(
+    return Error{"--gpu-hour-price and prices of zones contradict each other"}.advice(
         "leave one of the two out");
   budget.price_per_gpu_hour = differ ? price / static_cast<double>(cluster.n_gpus()) : *one;
   return budget;

@@ -145,7 +145,7 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
   // The usual layout comes first: it is the fallback, and its number of GPUs is the input of the search.
   const LayoutSearch layouts = layouts_of(with_batch, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
-  const char* why = chosen ? "the least that fits" : "nothing usual fits, this needs least";
+  const char* why = chosen ? "the least that fits" : "no usual layout fits, this one needs least";
   if (!chosen) chosen = layouts.smallest();
   if (chosen) chosen = spelled_out(std::move(*chosen), asked, with_batch);
   if (request.open_layout != OpenLayout::least_memory) {
@@ -160,7 +160,7 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
     if (!bare || asked.settings.global_batch_sequences) return {};
     job = std::move(*bare);
     job.notes.push_back(std::move(batch.note));
-    job.notes.emplace_back("no layout that is searched has all that is given: the rest is off");
+    job.notes.emplace_back("no layout of the search has all given options: the others are off");
     return {};
   }
   *chosen_settings = chosen->settings;
@@ -210,10 +210,10 @@ Result<Job> with_largest_micro_batch(const PredictRequest& request, const Resolv
     (fits(nth(middle)) ? best : next) = middle;
   }
   if (best == 0)
-    return Error{"no micro-batch fits"}.found("no layout that holds one sequence").advice("more GPUs");
+    return Error{"no micro-batch fits"}.found("no layout that fits one sequence").advice("more GPUs");
   note = fmt::format("largest micro-batch with which a layout fits: {}{}", nth(best),
-                     next <= most ? fmt::format("; none does with {}", nth(next))
-                     : batch      ? fmt::format("; more do not divide {} sequences", *batch)
+                     next <= most ? fmt::format("; none fits with {}", nth(next))
+                     : batch      ? fmt::format("; larger ones do not divide {} sequences", *batch)
                                   : std::string{});
   return with(nth(best));
 }
@@ -226,12 +226,11 @@ void note_offload(const Layout& layout, std::vector<std::string>& notes) {
         "bandwidth.");
   }
   if (layout.layer.offloaded != OffloadedModules{})
-    notes.emplace_back("activations of modules on the host: the copies are taken to hide behind computation");
+    notes.emplace_back("offloaded activations: their copies are assumed to overlap with computation");
   if (layout.sharding.parameter_offload) {
     notes.emplace_back(
-        "weights on the host: fetching them in every pass is taken to hide behind computation; the step is a "
-        "lower "
-        "bound");
+        "weights on the CPU: their copies in every pass are assumed to overlap with computation. The step is "
+        "a lower bound");
   }
 }
 
@@ -314,11 +313,12 @@ Status check_background(double load, const Platform& platform) {
   if (!(load > 0) || load > 1) {
     return Error::at("", "--background-load")
         .found(fmt::format("{:g}", load))
-        .expected("0 to 1: what other jobs ask of the links between switches, as a share of what these pass");
+        .expected(
+            "0 to 1: load of the links between switches by other jobs, as a fraction of their bandwidth");
   }
   if (platform.node.network && !platform.node.network->tiers.empty()) return Ok{};
   return Error::at("", "--background-load")
-      .found(fmt::format("{}, which says nothing of the switches between its nodes", platform.name))
+      .found(fmt::format("{}, which does not describe the switches between its nodes", platform.name))
       .expected("a platform file with node.network.tiers")
       .advice("see docs/shared-clusters.md");
 }
@@ -387,8 +387,8 @@ void note_job(const ResolvedJob& job, std::span<const StepModel> pools, std::vec
 std::string note_no_fit(const Job& asked, const ResolvedJob& job, const Platform& platform,
                         const StepModel& steps) {
   const std::optional<std::string> nearest = nearest_that_fits(asked, job, platform, steps);
-  return fmt::format("does not fit into the memory of {}; {}", platform.device.name,
-                     nearest ? "nearest that fits: " + *nearest : "nothing that was tried fits");
+  return fmt::format("does not fit in the memory of {}; {}", platform.device.name,
+                     nearest ? "nearest that fits: " + *nearest : "no layout that was tried fits");
 }
 
 // A request about one pool as a request about its platform. Errors: a price in both the budget and the zone,
@@ -433,14 +433,13 @@ void add_promise(const Transformer& model, LayoutOrigin origin, Forecast& foreca
 void note_promise(const Transformer& model, LayoutOrigin origin, std::vector<std::string>& notes) {
   const double factor = promise_prior(model.moe.has_value(), LayoutOrigin::searched).median;
   if (factor == 1) return;
-  notes.push_back(
-      origin == LayoutOrigin::searched
-          ? fmt::format("expected step: the forecast x {:.2f}, which published runs with experts took over "
-                        "the forecast of the layout that a search chooses for their job",
-                        factor)
-          : fmt::format("expected step: the forecast, as of a layout that was tuned; of one that a search "
-                        "chose (--layout as-planned) {:.2f} times that",
-                        factor));
+  notes.push_back(origin == LayoutOrigin::searched
+                      ? fmt::format("expected step: the forecast x {:.2f}, the median of published runs with "
+                                    "experts over forecasts of searched layouts",
+                                    factor)
+                      : fmt::format("expected step: the forecast, assuming a tuned layout. For a searched "
+                                    "layout (--layout as-planned) it is the forecast x {:.2f}",
+                                    factor));
 }
 
 // Adds the duration and cost of the whole training, if the budget asks for them.
@@ -639,11 +638,12 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   step.layout_source = std::move(layout_source);
   if (is_taken_as_said(request))
     notes.emplace_back(
-        "layout as given (--tp, --pp, --mbs and --gbs are): the rest is off; --layout fastest searches it");
+        "layout as given by --tp, --pp, --mbs and --gbs; other options are off. --layout fastest searches "
+        "them");
   step.notes = std::move(notes);
   // The job or its launcher gave another node size.
   if (meant.platform->node.gpus_per_node != platform.node.gpus_per_node) {
-    step.site_notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
+    step.site_notes.push_back(fmt::format("nodes of {} GPUs as described, but {} has {}",
                                           platform.node.gpus_per_node, meant.name,
                                           meant.platform->node.gpus_per_node));
   }
@@ -694,7 +694,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
   add_promise(job.model, step.layout_origin, forecast);
   if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // a log: not searched
   if (!forecast.fits())
-    notes.push_back(step.on_several_pools() ? "does not fit into the memory of every pool"
+    notes.push_back(step.on_several_pools() ? "does not fit in the memory of every pool"
                                             : note_no_fit(request.job, job, step.platform(), steps));
   forecast.notes = std::move(notes);
   STEPCAST_TRY(add_run(job, step.budget, std::move(step.run_pools), step.layout, steps, forecast));
@@ -733,7 +733,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     return impl_->forecast(on_platform, std::move(step), extras);
   }
   if (!request.measured.empty() || request.measured_steps != nullptr)
-    return Error{"measured steps anchor a forecast on one platform"}.advice(
+    return Error{"measured steps can only anchor a forecast on one platform"}.advice(
         "leave out --measured, or name one pool");
   STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out_on_pools(request, cluster));
   return impl_->forecast(request, std::move(step), extras);

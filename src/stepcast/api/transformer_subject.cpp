@@ -29,7 +29,7 @@ Subject network_subject() {
   subject.called = "a network";
   subject.plural = "networks";
   subject.names = network_names;
-  subject.listed_as = "Networks of images, and encoders in front of decoders";
+  subject.listed_as = "Image networks, and encoders before decoders";
   subject.is_of = [](const Job& job, const RlSettings&) {
     const Result<std::optional<Transformer>> found = find_network(job.model);
     return found.ok() && found->has_value();

@@ -27,13 +27,11 @@ Result<double> pool_job_tokens(ObjectReader& reader, const PoolJob& job) {
   STEPCAST_TRY(check_pool_number(reader, "tokens", tokens));
   STEPCAST_TRY(check_pool_number(reader, "steps", steps));
   if (tokens.has_value() == steps.has_value())
-    return reader
-        .error({}, tokens ? "tokens and steps say the same thing" : "does not say how long it trains")
+    return reader.error({}, tokens ? "tokens and steps contradict each other" : "has no length of training")
         .expected("one of tokens and steps");
   if (tokens) return *tokens;
   if (job.global_batch_sequences == 0 || job.seq_len_tokens == 0)
-    return reader.error("steps", "are tokens with gbs and seq alone")
-        .advice("add gbs and seq, or say tokens");
+    return reader.error("steps", "needs gbs and seq to be tokens").advice("add gbs and seq, or give tokens");
   return *steps * static_cast<double>(job.global_batch_sequences) * static_cast<double>(job.seq_len_tokens);
 }
 
@@ -131,7 +129,7 @@ Result<std::vector<PoolJob>> parse_pool_jobs(std::string_view text, const std::s
     const std::string path = fmt::format("job[{}]", jobs.size());
     STEPCAST_ASSIGN(PoolJob job, read_pool_job(item, path, name));
     if (std::ranges::find(jobs, job.name, &PoolJob::name) != jobs.end())
-      return error_at(name, item, path, fmt::format("another job is called `{}`", job.name.substr(0, 60)))
+      return error_at(name, item, path, fmt::format("another job is named `{}`", job.name.substr(0, 60)))
           .advice("give it another name");
     jobs.push_back(std::move(job));
   }

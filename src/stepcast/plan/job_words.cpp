@@ -109,8 +109,7 @@ Result<Job> job_in_words(const JobWords& said, std::span<const std::string> flag
   }
   if (!flags.empty() && !flags.front().starts_with("-")) {
     const std::string word = flags.front().substr(0, 80);
-    return Error{fmt::format("`{}` stands without a flag", word)}.advice(
-        fmt::format("write --model {}", word));
+    return Error{fmt::format("unexpected argument `{}`", word)}.advice(fmt::format("write --model {}", word));
   }
   STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(flags, others));
   STEPCAST_TRY(set_type(said, words.settings, job.settings));

@@ -81,7 +81,7 @@ std::optional<SaidRecompute> said_recompute(const JobSettings& s) {
 // Settings that name one layout and leave a search nothing to do.
 Status check_settings(const JobSettings& s) {
   const auto refuse = [](std::string_view flag) {
-    return Error{fmt::format("{} says how layers are dealt out, which the search decides", flag)}.advice(
+    return Error{fmt::format("{} fixes the placement of layers, which the search chooses", flag)}.advice(
         "leave it out, or ask `stepcast predict`");
   };
   if (s.pipeline_layout) return refuse("--pipeline-model-parallel-layout");
@@ -89,7 +89,7 @@ Status check_settings(const JobSettings& s) {
   if (s.first_stage_layers) return refuse("--decoder-first-pipeline-num-layers");
   if (s.last_stage_layers) return refuse("--decoder-last-pipeline-num-layers");
   if (s.data)
-    return Error{"--data-parallel-size is what GPUs and the other degrees leave"}.advice("leave it out");
+    return Error{"--data-parallel-size follows from the GPUs and the other degrees"}.advice("leave it out");
   return Ok{};
 }
 
@@ -273,7 +273,7 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
           platform.node.gpus_per_node));
   const Bytes memory = request.memory_bytes ? Bytes{*request.memory_bytes} : platform.device.memory_size;
   if (memory > platform.device.memory_size) {
-    notes.push_back(fmt::format("{:.1f} GiB of memory as said, where {} has {:.1f}: layouts may not fit",
+    notes.push_back(fmt::format("{:.1f} GiB of memory as given, but {} has {:.1f}: layouts may not fit",
                                 memory.value() / kGiB, platform.device.name,
                                 platform.device.memory_size.value() / kGiB));
   }
@@ -359,7 +359,7 @@ Error why_none(const LayoutPlan& plan) {
     return std::move(error)
         .found(fmt::format("{} that do not fit {:.1f} GiB; nearest: {}", found.n_too_large,
                            plan.memory.value() / kGiB, first.example))
-        .advice("take more GPUs, a larger device, or wider lists of degrees, sharding and recomputation");
+        .advice("use more GPUs, a larger device, or longer lists of degrees, sharding and recomputation");
   }
   const LayoutRejection* first = telling(found);
   if (first == nullptr) return error;

@@ -53,7 +53,7 @@ LayoutVerdict check_degrees(LayoutPoint& point, const LayoutSpace& space,
   point.data = static_cast<std::int32_t>(space.n_gpus / replica);
   if (point.expert_tensor == point.tensor &&
       std::ranges::find(space.expert_tensor, 0) != space.expert_tensor.end()) {
-    return same("experts split as the other tensors are, said twice");
+    return same("duplicate: --etp equal to --tp");
   }
   Layout layout = prototypes.layout(point);
   layout.layer.sequence_parallel = false;
@@ -73,7 +73,7 @@ LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prot
         fmt::format("--gbs {}", nearest_multiples(step, batch)));
   }
   if (batch > step && point.pipeline == 1 && !adds_up_gradients(prototypes.software())) {
-    return refused(fmt::format("{} before its first release that adds up gradients of several micro-batches",
+    return refused(fmt::format("{} before its first release with gradient accumulation",
                                to_string(prototypes.framework())),
                    fmt::format("{} sequences on {} data-parallel ranks", batch, point.data),
                    fmt::format("--gbs {}", step));
@@ -90,22 +90,22 @@ LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prot
 
 LayoutVerdict check_stages(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
   if (point.schedule == PipelineSchedule::one_f_one_b && point.virtual_stages == 1) return {};
-  if (point.pipeline == 1) return same("a schedule of a pipeline without one");
+  if (point.pipeline == 1) return same("a pipeline schedule without a pipeline");
   const std::int64_t batches = micro_batches(point, prototypes);
   if (point.schedule == PipelineSchedule::dual_pipe && (point.pipeline % 2 != 0 || batches % 2 != 0)) {
-    return refused("DualPipe feeds half of the micro-batches from either end: both must be even",
-                   fmt::format("{} micro-batches, {} stages", batches, point.pipeline));
+    return refused(
+        "DualPipe feeds half of the micro-batches from each end: stages and micro-batches must be even",
+        fmt::format("{} micro-batches, {} stages", batches, point.pipeline));
   }
   if (point.virtual_stages == 1) return {};
   const std::int64_t layers = prototypes.model().n_layers;
   if (!divides_into_chunks(layers, point.pipeline, point.virtual_stages)) {
-    return refused(
-        fmt::format("{} layers, with or without embedding and output as one each, do not divide into "
-                    "pipeline x virtual stages",
-                    layers),
-        fmt::format("{} x {} = {}", point.pipeline, point.virtual_stages,
-                    std::int64_t{point.pipeline} * point.virtual_stages),
-        "fewer virtual stages, or uneven ones (--pipeline-model-parallel-layout)");
+    return refused(fmt::format("{} layers, with or without embedding and output as layers, do not divide "
+                               "into pipeline x virtual stages",
+                               layers),
+                   fmt::format("{} x {} = {}", point.pipeline, point.virtual_stages,
+                               std::int64_t{point.pipeline} * point.virtual_stages),
+                   "fewer virtual stages, or uneven ones (--pipeline-model-parallel-layout)");
   }
   if (point.schedule == PipelineSchedule::interleaved && batches % point.pipeline != 0) {
     return refused("interleaving needs micro-batches in multiples of the pipeline stages",
@@ -128,8 +128,8 @@ LayoutVerdict check_layers(const LayoutPoint& point, const LayoutSpace& space,
     }
   } else if (prototypes.model().moe && point.tensor > 1 &&
              rule_of(prototypes.framework()).search.has_megatron_flags) {
-    return refused("Megatron-LM splits tensors of a model with experts under sequence parallelism alone", {},
-                   "--sequence-parallel");
+    return refused("Megatron-LM needs sequence parallelism for tensor parallelism of a model with experts",
+                   {}, "--sequence-parallel");
   }
   if (point.recompute == Recompute::selective) {
     const LayerChoices& layer = prototypes.layout(point).layer;
@@ -137,7 +137,7 @@ LayoutVerdict check_layers(const LayoutPoint& point, const LayoutSpace& space,
     const bool has_none =
         std::ranges::find(space.recomputations, Recompute::none) != space.recomputations.end();
     if (has_none && layer.recompute.modules == core && attention_is_fused(prototypes.model(), layer))
-      return same("selective recomputation where attention is fused: nothing is left to recompute");
+      return same("selective recomputation with fused attention: nothing to recompute");
   }
   return {};
 }
@@ -152,12 +152,12 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
   if (ranks == 1 && !shares_experts) {
     if (sharding == space.shardings.front() && sharding.nodes == 0) return {};
     // FSDP has its own copies of weights and gradients even on one rank.
-    if (sharding.kind == Sharding::zero3) return refused("sharded weights without other ranks to share with");
-    return same("sharding without other ranks to share with");
+    if (sharding.kind == Sharding::zero3) return refused("sharded weights without data-parallel ranks");
+    return same("sharding without data-parallel ranks");
   }
   if (sharding.kind == Sharding::none) return {};
   if (point.pipeline > 1 && sharding.kind == Sharding::zero2) {
-    return refused("ZeRO-2 with a pipeline: gradients stay whole until the last micro-batch", {},
+    return refused("ZeRO-2 with a pipeline: gradients are not sharded before the last micro-batch", {},
                    "--sharding zero1");
   }
   const Framework framework = prototypes.framework();
@@ -169,7 +169,8 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
   if (sharding.nodes == 0) return {};
   if (prototypes.shard_group(point) < 0) {
     return refused(
-        "hybrid sharding: data-parallel ranks of several nodes are none, all or do not divide the rest",
+        "hybrid sharding: the ranks of N nodes must be some, not all, of the data-parallel ranks, and divide "
+        "them",
         fmt::format("{}, data x context {}", to_string(sharding), point.data * point.context),
         "--sharding zero3");
   }

@@ -326,7 +326,7 @@ std::vector<LayoutRejection> too_large(const Excesses& excesses, const LayoutSpa
     if (excess.count == 0) continue;
     LayoutRejection& rejection = all.emplace_back();
     rejection.count = excess.count;
-    rejection.reason = fmt::format("memory, {} the largest part", kParts[i]);
+    rejection.reason = fmt::format("memory; the largest part is {}", kParts[i]);
     rejection.example = fmt::format("{}: stage {} over by {}: {} {}", to_string(excess.point), excess.stage,
                                     gib(excess.over_bytes), kParts[i], gib(excess.part_bytes));
     for (const LayoutPoint& changed : with_less_memory(excess.point, space)) {

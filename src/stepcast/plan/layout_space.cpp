@@ -44,7 +44,7 @@ Result<List> checked(std::string_view flag, const std::vector<std::int64_t>& giv
     if (value < smallest || value > kMostDegree) {
       return Error::at("", std::string{flag})
           .found(fmt::format("{}", value))
-          .expected(fmt::format("whole numbers from {} to {}, as in 1,2,4", smallest, kMostDegree));
+          .expected(fmt::format("whole numbers from {} to {}, such as 1,2,4", smallest, kMostDegree));
     }
     list.push_back(static_cast<std::int32_t>(value));
   }
@@ -79,9 +79,9 @@ Status check_nodes(const std::vector<DataSharding>& shardings, const SpaceOf& of
   const auto has_nodes = [&](const DataSharding& s) { return s.nodes < std::max<std::int64_t>(2, nodes); };
   if (shardings.empty() || std::ranges::any_of(shardings, has_nodes)) return Ok{};
   return Error::at("", "--sharding")
-      .found(fmt::format("`{}`, where {} GPUs are {} node{}", to_string(shardings.front()), of.n_gpus, nodes,
+      .found(fmt::format("`{}`, but {} GPUs are {} node{}", to_string(shardings.front()), of.n_gpus, nodes,
                          nodes == 1 ? "" : "s"))
-      .expected("hybrid:N with fewer nodes than there are")
+      .expected("hybrid:N with fewer nodes than the job has")
       .advice("--sharding zero3 shards over all ranks");
 }
 
@@ -264,7 +264,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
   }
   if (space.forms.empty()) {
     return Error::at("", "--schedules", "no schedule is left")
-        .advice("1f1b runs one chunk of layers per stage (--vp 1), interleaved two or more");
+        .advice("1f1b needs one chunk of layers per stage (--vp 1), interleaved two or more");
   }
 
   space.shardings = allowed.shardings.value_or(usual_shardings(of));

@@ -188,7 +188,7 @@ std::optional<Error> unfilled_pool(const PoolLayoutsRequest& request, std::vecto
     gpus[p] = n;
     if (fill.empty()) continue;
     return Error::at("", "--gpus")
-        .found(fmt::format("{} x {}, which no layout fills with whole stages or replicas of the batch", n,
+        .found(fmt::format("{} x {}, which no layout can fill with whole stages or replicas", n,
                            request.names[p]))
         .expected(fmt::format("{} of them", fmt::join(fill, " or ")));
   }

@@ -257,8 +257,7 @@ Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layou
   const bool replicas = only != SpreadOver::stages && whole.replicas;
   if (!stages && !replicas) {
     return Error::at("", "--gpus")
-        .found(fmt::format("{} GPUs, which leave a stage or a replica without all of its GPUs",
-                           fmt::join(gpus, " + ")))
+        .found(fmt::format("{} GPUs, which split a stage or a replica over pools", fmt::join(gpus, " + ")))
         .expected(fmt::format("pools of whole stages ({} GPUs with pipeline {}) or of whole replicas ({})",
                               whole.of_stage, layout.degrees.pipeline, whole.of_replica));
   }

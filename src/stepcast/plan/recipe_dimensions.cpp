@@ -39,11 +39,12 @@ void exchange_context(Layout& layout, JobSettings& s) {
   layout.layer.context_parallel_kind = Kind;
   s.context_parallel_kind = Kind;
 }
-constexpr RecipeChange kGatheredContext[] = {{"keys and values gathered (--cp-comm-type all_gather)",
+constexpr RecipeChange kGatheredContext[] = {{"context parallelism by all-gather (--cp-comm-type all_gather)",
                                               exchange_context<ContextParallelKind::all_gather>}};
 constexpr RecipeChange kContexts[] = {
     kGatheredContext[0],
-    {"sequences exchanged for heads (--cp-comm-type a2a)", exchange_context<ContextParallelKind::all_to_all>},
+    {"context parallelism by all-to-all (--cp-comm-type a2a)",
+     exchange_context<ContextParallelKind::all_to_all>},
 };
 bool may_gather_context(const Layout& layout, const Transformer& model) {
   return is_megatron(layout) && layout.degrees.context > 1 &&
@@ -67,18 +68,18 @@ constexpr RecipeChange kOverlappedProducts[] = {
      }}};
 
 constexpr RecipeChange kOverlappedTokens[] = {
-    {"exchange of tokens overlapped with another micro-batch", [](Layout& layout, JobSettings& s) {
+    {"token all-to-all overlapped with another micro-batch", [](Layout& layout, JobSettings& s) {
        layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
        s.overlap_expert = s.delay_weight_gradient = true;
      }}};
 
 // Pipeline stages inside nodes and data-parallel ranks across them, instead of the other way round.
 constexpr std::string_view kUsualOrder = "tp-cp-ep-dp-pp", kOtherOrder = "tp-cp-ep-pp-dp";
-constexpr RecipeChange kOrders[] = {{"pipeline stages next to each other (ranks in the order tp-cp-ep-pp-dp)",
-                                     [](Layout& layout, JobSettings& s) {
-                                       layout.rank_order = kOtherOrder;
-                                       s.pipeline_before_data = true;
-                                     }}};
+constexpr RecipeChange kOrders[] = {
+    {"adjacent pipeline stages (ranks in the order tp-cp-ep-pp-dp)", [](Layout& layout, JobSettings& s) {
+       layout.rank_order = kOtherOrder;
+       s.pipeline_before_data = true;
+     }}};
 
 // Graphs of Transformer Engine: of whole dense layers; of what does not depend on where tokens go, with experts. What a graph
 // holds cannot be recomputed from outside.

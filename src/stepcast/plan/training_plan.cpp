@@ -91,8 +91,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       one.n_gpus = n;
       STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(one, named.platform));
       if (const Transformer& model = plan.prototypes.model(); model.network) {
-        return Error::at("", "--train-tokens",
-                         fmt::format("a step of {} has no number of tokens", model.name))
+        return Error::at("", "--train-tokens", fmt::format("a step of {} has no tokens", model.name))
             .advice("stepcast predict --train-samples counts samples");
       }
       const auto add = [&](TrainingOption option) {

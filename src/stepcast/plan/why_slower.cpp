@@ -42,7 +42,8 @@ std::optional<std::string> why_slower(const StepPrediction& narrow, DType narrow
   if (second.more_us > kWorthNaming * most.more_us)
     more += fmt::format(" and {} {:.1f}", second.part, second.more_us * 1e-3);
   const std::string less =
-      least.more_us < 0 ? fmt::format("{} takes {:.1f} ms less, ", least.part, -least.more_us * 1e-3) : "";
+      least.more_us < 0 ? fmt::format("{} takes {:.1f} ms less, but ", least.part, -least.more_us * 1e-3)
+                        : "";
   return fmt::format("{} is slower than {} here, {:.1f} against {:.1f} ms: {}{} ms more",
                      to_string(narrow_type), to_string(wide_type), narrow_ms, wide_ms, less, more);
 }

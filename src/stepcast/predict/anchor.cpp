@@ -163,7 +163,7 @@ Anchor::Anchor(std::vector<AnchorTraits> traits, std::vector<double> errors)
 }
 
 Result<Anchor> Anchor::of(const StepModel& steps, std::span<const MeasuredTime> measured) {
-  if (measured.empty()) return Error{"there is no measured step to anchor on"};
+  if (measured.empty()) return Error{"no measured step is given"};
   if (measured.size() > kMostSteps) {
     return Error{"too many measured steps to anchor on"}
         .found(fmt::format("{}", measured.size()))
@@ -181,9 +181,9 @@ Result<Anchor> Anchor::of(const StepModel& steps, std::span<const MeasuredTime> 
     const double times = step.step_time_ms * 1e3 / forecast->step.time.value();
     if (!(times >= 1 / kMostTimes && times <= kMostTimes)) {
       return Error{"a measured step does not belong to this job"}
-          .found(fmt::format("{:g} ms, where {:.1f} ms are forecast", step.step_time_ms,
+          .found(fmt::format("{:g} ms, but the forecast is {:.1f} ms", step.step_time_ms,
                              forecast->step.time.value() * 1e-3))
-          .expected("milliseconds, within 20 times of the forecast")
+          .expected("milliseconds, within a factor of 20 of the forecast")
           .advice("check its unit, layout and batch");
     }
     traits.push_back(traits_of(step.model, step.layout, *forecast));

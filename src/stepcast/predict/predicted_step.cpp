@@ -75,9 +75,9 @@ Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& lay
                                 std::span<const StagePool> pools, std::uint32_t micro_batches,
                                 LeftOutRounds rounds, bool as_bodies) {
   if (micro_batches > kMostMicroBatchesWrittenOut) {
-    return Error{fmt::format("{} micro-batches per step to lay out one by one", micro_batches)}
+    return Error{fmt::format("{} micro-batches per step to simulate one by one", micro_batches)}
         .expected(fmt::format("at most {}", kMostMicroBatchesWrittenOut))
-        .advice("raise the micro-batch size (--mbs) or the GPUs; timelines and GPipe need every one of them");
+        .advice("raise the micro-batch size (--mbs) or the GPUs; timelines and GPipe need every micro-batch");
   }
   std::vector<StepWorker> workers;
   for (std::size_t p = 0; p < pools.size(); ++p) workers.push_back(pools[p].steps.worker(parts[p]));

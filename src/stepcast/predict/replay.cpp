@@ -152,9 +152,8 @@ std::optional<std::string> far_off_warning(const RecordedProgram& recorded, cons
   const RecordedStepFacts& facts = recorded.facts[*worst];
   const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
   return fmt::format(
-      "{} of {} ranks are far off their record; rank {}: step {:+.1f} %, GPU starts off by {:.1f} % of the "
-      "step "
-      "(95th percentile); not explained: {:.1f} % waiting in calls, {:.1f} % late GPU work",
+      "{} of {} ranks differ much from their record. Rank {}: step {:+.1f} %, GPU starts off by {:.1f} % of "
+      "the step (95th percentile). Not explained: {:.1f} % waiting in calls, {:.1f} % late GPU work",
       n, scores.ranks.size(), rank.rank, 100 * rank.step.error(), 100 * start_error(rank),
       100 * facts.unexplained_wait_us / step_us, 100 * facts.gpu_late_us / step_us);
 }

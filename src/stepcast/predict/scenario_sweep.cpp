@@ -163,7 +163,7 @@ SlowdownDraws draws_of_steps(const std::vector<std::vector<RankTimes>>& steps,
                              const std::vector<RankTimes>& base) {
   SlowdownDraws draws;
   draws.of_rank.resize(base.size());
-  draws.from = fmt::format("{} steps, every rank from its own", steps.size());
+  draws.from = fmt::format("{} steps, for every rank its own", steps.size());
   double base_network = 0;
   for (const RankTimes& rank : base) base_network += rank.network_us;
   for (const std::vector<RankTimes>& step : steps) {
@@ -181,11 +181,12 @@ SlowdownDraws draws_of_steps(const std::vector<std::vector<RankTimes>>& steps,
 SlowdownDraws draws_of_ranks(const std::vector<RankTimes>& base) {
   SlowdownDraws draws;
   if (base.size() == 1) {
-    draws.from = "the steps of public training runs around their median, since one step of one rank is here";
+    draws.from =
+        "steps of public training runs around their median, since only one step of one rank was recorded";
     draws.of_rank.push_back(field_steps());
     return draws;
   }
-  draws.from = fmt::format("the {} ranks of one step: each as fast as any of them", base.size());
+  draws.from = fmt::format("the {} ranks of one step, interchanged at random", base.size());
   for (const RankTimes& rank : base) {
     std::vector<Slowdown>& of_rank = draws.of_rank.emplace_back();
     for (const RankTimes& other : base)

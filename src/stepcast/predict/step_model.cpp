@@ -64,10 +64,10 @@ void fill_units(PricedStep& step) {
 Status check_units(const Device& device, DType compute) {
   if ((compute != DType::fp8 && compute != DType::fp4) || device.peak(compute)) return Ok{};
   return Error::at(device.name, "the type of GEMMs")
-      .found(fmt::format("{}, for which this device has no units", to_string(compute)))
+      .found(fmt::format("{}, which this device does not support", to_string(compute)))
       .expected("a type with a peak in the platform file")
       .advice(
-          fmt::format("choose bf16 or fp16, another platform, or state peak_{}_TFLOPs", to_string(compute)));
+          fmt::format("choose bf16 or fp16, another platform, or set peak_{}_TFLOPs", to_string(compute)));
 }
 
 // How tokens go to their experts: nothing where collectives take them.

@@ -74,7 +74,7 @@ void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, Reco
       for (const JoinPart& part : of_rank) add_collective({&part, 1}, out);
   }
   if (!all_agree)
-    out.notes.emplace_back("the ranks' collectives differ in number or order: they are not synchronised");
+    out.notes.emplace_back("the ranks differ in number or order of collectives: they are not synchronised");
 }
 
 // "rank 3", "ranks 0-3", "ranks 0, 2, ... 14", "ranks 0, 1, 5, ..." of a class of equal ranks.

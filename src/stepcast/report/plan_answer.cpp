@@ -65,7 +65,7 @@ RankedLayoutAnswer answer_of(const RankedLayout& l, const LayoutPrototypes& prot
 // Why the plan chose this layout and not the fastest one; empty if no reason needs to be given.
 std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
                       const RankedLayoutAnswer& chosen) {
-  if (!plan.jittered.empty()) return "the steadiest";
+  if (!plan.jittered.empty()) return "least sensitive to variation of GPU speed";
   // The fastest layout was chosen. A reason is only given if others are tied with it.
   if (plan.ranking.chosen == 0) {
     return plan.ranking.n_alike > 1 ? "fastest; no tied layout is simpler with as much headroom" : "";

@@ -40,11 +40,11 @@ struct LayoutAnswer {
 // The shares of the step in percent; they sum to 100.
 struct PlanShares {
   STEPCAST_FIELDS(PlanShares);
-  STEPCAST_COLUMN(double, computation, "", TableColumn{"compute\n%", 1}.at(1));
-  STEPCAST_COLUMN_AS("exposed_communication", double, communication, "",
+  STEPCAST_COLUMN(double, computation, "forecast step time, in ms", TableColumn{"compute\n%", 1}.at(1));
+  STEPCAST_COLUMN_AS("exposed_communication", double, communication, "headroom of the fullest stage, in GiB",
                      TableColumn{"transfers\n%", 1}.at(1));
-  STEPCAST_COLUMN(double, bubble, "", TableColumn{"bubble\n%", 1}.at(1));
-  STEPCAST_COLUMN(double, rest, "", TableColumn{"rest\n%", 1}.at(1));
+  STEPCAST_COLUMN(double, bubble, "forecast step time, in ms", TableColumn{"bubble\n%", 1}.at(1));
+  STEPCAST_COLUMN(double, rest, "10th percentile of the step time, in ms", TableColumn{"rest\n%", 1}.at(1));
 };
 
 // A layout that was evaluated in full, with its interval and its comparison with the fastest layout.
@@ -67,17 +67,21 @@ struct RankedLayoutAnswer {
   STEPCAST_FIELD_IF_ANY("unmeasured_kind", std::string, unmeasured,
                         "kind of layout without a published run: its band is wider, and it must be faster "
                         "than that to be chosen");
-  STEPCAST_COLUMN(double, tokens_per_s_per_gpu, "", "tokens/s\nper GPU");
-  STEPCAST_FIELD_IF_ANY("mfu", double, mfu, "", "MFU\n%", 1, 100);
+  STEPCAST_COLUMN(double, tokens_per_s_per_gpu, "90th percentile of the step time, in ms",
+                  "tokens/s\nper GPU");
+  STEPCAST_FIELD_IF_ANY("mfu", double, mfu, "step time minus that of the fastest layout, in ms", "MFU\n%", 1,
+                        100);
   STEPCAST_FIELD_AS("percent_of_step", PlanShares, percent, "parts of the step, in percent");
   STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "peak memory of a GPU of the fullest stage, in GiB",
                      "memory\nGiB", 1);
   STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "headroom of the fullest stage, in GiB");
   STEPCAST_FIELD(std::size_t, worst_stage, "index of the fullest stage");
-  STEPCAST_FIELD(MemoryVerdict, memory_verdict, "");
-  STEPCAST_FIELD_IF_ANY("megatron_flags", std::string, megatron_flags, "");
-  STEPCAST_FIELD_IF_ANY("torchtitan_toml", std::string, torchtitan_toml, "");
-  STEPCAST_FIELD_IF_ANY("deepspeed_json", std::string, deepspeed_json, "");
+  STEPCAST_FIELD(MemoryVerdict, memory_verdict,
+                 "whether the layout is tied with the fastest within forecast error");
+  STEPCAST_FIELD_IF_ANY("megatron_flags", std::string, megatron_flags, "parts of the step, in percent");
+  STEPCAST_FIELD_IF_ANY("torchtitan_toml", std::string, torchtitan_toml,
+                        "headroom of the fullest stage, in GiB");
+  STEPCAST_FIELD_IF_ANY("deepspeed_json", std::string, deepspeed_json, "index of the fullest stage");
   EstimateSource source{};
 };
 
@@ -85,14 +89,14 @@ struct RankedLayoutAnswer {
 struct RefinedLayoutAnswer {
   STEPCAST_FIELDS(RefinedLayoutAnswer);
   STEPCAST_FIELD(std::size_t, of, "index into layouts of the layout that is refined");
-  STEPCAST_COLUMN_AS("step_time_ms", double, step_ms, "", "step\nms", 1);
-  STEPCAST_FIELD_AS("step_time_p10_ms", double, p10_ms, "");
-  STEPCAST_FIELD_AS("step_time_p90_ms", double, p90_ms, "");
+  STEPCAST_COLUMN_AS("step_time_ms", double, step_ms, "changes to that layout", "step\nms", 1);
+  STEPCAST_FIELD_AS("step_time_p10_ms", double, p10_ms, "10th percentile of the expected step time, in ms");
+  STEPCAST_FIELD_AS("step_time_p90_ms", double, p90_ms, "90th percentile of the expected step time, in ms");
   STEPCAST_COMPUTED_COLUMN(x.before_ms, "before\nms", 1)
-  STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "", "memory\nGiB", 1);
+  STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "the choices that differ", "memory\nGiB", 1);
   STEPCAST_FIELD(std::vector<std::string>, changes, "changes to that layout");
-  STEPCAST_FIELD(std::vector<std::int64_t>, layers_per_stage, "");
-  STEPCAST_FIELD(std::string, megatron_flags, "");
+  STEPCAST_FIELD(std::vector<std::int64_t>, layers_per_stage, "the layout after these changes");
+  STEPCAST_FIELD(std::string, megatron_flags, "all layouts of the space");
   double before_ms = 0;  // the step time of the layout that it refines
 };
 
@@ -109,7 +113,7 @@ struct ChosenLayoutAnswer {
                     "10th percentile of the expected step time, in ms");
   STEPCAST_FIELD_AS("promised_step_time_p90_ms", double, promised_p90_ms,
                     "90th percentile of the expected step time, in ms");
-  STEPCAST_FIELD(double, promised_tokens_per_s_per_gpu, "");
+  STEPCAST_FIELD(double, promised_tokens_per_s_per_gpu, "layouts that are invalid");
   STEPCAST_FIELDS_OF(RankedLayoutAnswer, layout);
   StageMemory worst_stage{};
   // Why it was chosen: "2.3 % behind #1 by the forecast, and with memory to spare". May be empty.
@@ -128,7 +132,7 @@ struct NearbyLayoutAnswer {
 struct RunningLayoutAnswer {
   STEPCAST_FIELDS(RunningLayoutAnswer);
   STEPCAST_FIELDS_OF(LayoutPoint, point);
-  STEPCAST_FIELD_AS("step_time_ms", std::optional<double>, step_ms, "");
+  STEPCAST_FIELD_AS("step_time_ms", std::optional<double>, step_ms, "duplicates of another layout");
   STEPCAST_FIELD(std::optional<std::string>, why_no_time, "why the layout cannot run on this machine");
   STEPCAST_FIELD(std::vector<NearbyLayoutAnswer>, nearby,
                  "faster layouts that differ in few choices from the running one");
@@ -148,15 +152,16 @@ struct LayoutCounts {
 struct PlanAnswer {
   using Space = std::vector<std::pair<std::string, std::string>>;
   STEPCAST_FIELDS(PlanAnswer);
-  STEPCAST_FIELD(std::string, model, "");
-  STEPCAST_FIELD(std::string, platform, "");
-  STEPCAST_FIELD(std::string, gpu, "");
-  STEPCAST_FIELD(std::int64_t, n_gpus, "");
-  STEPCAST_FIELD(std::int64_t, global_batch_sequences, "");
-  STEPCAST_FIELD(std::int64_t, seq_len_tokens, "");
+  STEPCAST_FIELD(std::string, model, "layouts that do not fit in memory");
+  STEPCAST_FIELD(std::string, platform, "layouts with a forecast");
+  STEPCAST_FIELD(std::string, gpu, "invalid layouts by reason");
+  STEPCAST_FIELD(std::int64_t, n_gpus, "duplicates of other layouts by reason");
+  STEPCAST_FIELD(std::int64_t, global_batch_sequences, "layouts that do not fit in memory, by reason");
+  STEPCAST_FIELD(std::int64_t, seq_len_tokens,
+                 "number of layouts tied with the fastest within forecast error");
   STEPCAST_FIELD(double, memory_GiB, "memory of a GPU, in GiB");
   STEPCAST_FIELD(Space, space, "lists of values that span the search space, as text");
-  STEPCAST_FIELD_AS("layouts_counted", LayoutCounts, n, "");
+  STEPCAST_FIELD_AS("layouts_counted", LayoutCounts, n, "refinements of the best layouts");
   STEPCAST_FIELD_AS("cannot_run", std::vector<LayoutRejection>, rejections, "invalid layouts by reason");
   STEPCAST_FIELD_AS("same_as_another", std::vector<LayoutRejection>, same,
                     "duplicates of other layouts by reason");

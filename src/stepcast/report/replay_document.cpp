@@ -247,9 +247,9 @@ class ReplayDocument {
     const std::vector<std::string> causes = detail::idle_causes(classes_);
     section.add(ranks_table(causes));
     constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work plus 4 to 6 causes
-    section.add(ReportText{
-        fmt::format("The last {} columns sum to the simulated step. Exposed: nothing computes meanwhile.",
-                    kWords.at(causes.size() - 4))});
+    section.add(ReportText{fmt::format(
+        "The last {} columns sum to the simulated step. Exposed: not overlapped with computation.",
+        kWords.at(causes.size() - 4))});
     if (!a_.collective_waits.empty()) {
       section.add(
           ReportText{"Idle for another rank: time in a collective before the last rank arrives. Exposed "

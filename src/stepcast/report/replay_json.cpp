@@ -81,7 +81,7 @@ void fields(auto& a, Is<ReplayCulprits> auto& c) {
 
 void fields(auto& a, Is<TimePair> auto& t) {
   a("measured", ms(t.measured_us));
-  a("simulated", ms(t.simulated_us));
+  a("simulated step time, in ms", ms(t.simulated_us));
   a("error_percent", fixed<6>(100 * t.error()));
 }
 
@@ -256,7 +256,7 @@ void diagnosis(auto& a, const ReplayAnalysis& r) {
          }},
     "savings with a twice as fast resource, largest first");
   a("culprits_ms", ReplayCulprits{mean}, "causes of the time of the mean step, in ms; the sum is the step");
-  a("collectives", r.culprits.collectives, "number of collectives with at least two ranks");
+  a("number of collectives", r.culprits.collectives, "number of collectives with at least two ranks");
   a("ties", r.culprits.ties, "number of these collectives in which the last two arrivals are within tie_us");
   a("tie_us", r.culprits.tie_us, "largest clock error between ranks, in us");
   a("ranks", Each{r.culprits.ranks, [&](auto& o, const RankCulprits& one) { culprits(o, r, one); }},

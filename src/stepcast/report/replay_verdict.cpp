@@ -172,7 +172,7 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
     text += fmt::format("{}{} {:.3f} ms", first ? "" : ", ", culprit_name(culprit), us * 1e-3);
     first = false;
   }
-  if (found.collectives > 0) text += "; waiting for another rank counts for what held that one";
+  if (found.collectives > 0) text += "; waiting is charged to the cause of the other rank's delay";
   constexpr double kMuchWithoutCause = 0.05;  // fraction of the step
   if (found.of(Culprit::rest) > kMuchWithoutCause * found.step_us())
     text += "; no cause found: the next GPU work was launched, and the traces do not show why it was late";

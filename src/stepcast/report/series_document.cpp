@@ -355,10 +355,11 @@ ReportDocument batch_series_document(std::span<const BatchForecast> series, Show
   section.opening = opening(first.traces.value_or("traces"),
                             fmt::format("{} x {}", first.n_gpus, first.gpu.value_or("GPU")), first);
   if (const auto largest = largest_batch(series)) {
-    document.figures.push_back(
-        {"Memory ends at", table_count(*largest), "samples per rank", "analytic", "largest_batch_per_rank"});
+    document.figures.push_back({"Largest batch that fits", table_count(*largest), "samples per rank",
+                                "analytic", "largest_batch_per_rank"});
     // Terminals show this below the table; a page has it among the key figures.
-    section.add(TerminalText{fmt::format("\n  memory ends at {} samples per rank\n", table_count(*largest))});
+    section.add(TerminalText{
+        fmt::format("\n  largest batch that fits: {} samples per rank\n", table_count(*largest))});
   }
   section.add(TerminalText{"\n"});
   section.add(ReportList{series.back().forecast.notes, "note: "}, Shown::terminal);

@@ -297,7 +297,7 @@ Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPas
   }
   return Error{"no block of layers repeats in the forward pass, so none can be recomputed"}
       .found(fmt::format("{} operators of rank {}", pass.operators.size(), recorded.facts[c].rank))
-      .expected("layers that do the same work one after the other");
+      .expected("consecutive layers that do the same work");
 }
 
 // Collectives that lie in blocks of layers: each runs a second time, joined by the copies of its members.
@@ -332,7 +332,7 @@ class RepeatedCollectives {
     std::vector<detail::NewCollective> all;
     for (auto& [i, repeated] : added_) {
       if (repeated.joined != repeated.collective.tasks.size()) {
-        return Error{"a collective lies in a block of layers on some of its ranks alone"}.found(
+        return Error{"a collective is in a block of layers on only some of its ranks"}.found(
             fmt::format("{}", program_.names.text(repeated.collective.collective.name)));
       }
       all.push_back(std::move(repeated.collective));
@@ -428,7 +428,7 @@ class Recomputing {
 
   [[nodiscard]] std::string note() const {
     return fmt::format(
-        "{} {} of {} operators run their forward again before their backward: {:.0f} % of the forward's GPU "
+        "{} {} of {} operators repeat their forward before their backward: {:.0f} % of the forward's GPU "
         "time",
         ranges_.empty() ? 0 : ranges_.front().size(),
         what_ == RecomputedPart::selective ? "cores of attention" : "blocks", length_,

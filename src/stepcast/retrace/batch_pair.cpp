@@ -29,9 +29,9 @@ std::map<std::int64_t, std::vector<std::uint32_t>> by_stream(const Block& block)
 }
 
 Error unlike(const BatchPair& pair, std::size_t c, std::string what) {
-  return Error{fmt::format("the recordings of batch {} and {} do not do the same: rank {} {}",
-                           pair.first_batch, pair.second_batch, pair.first->facts[c].rank, std::move(what))}
-      .advice("record the same steps of the same program, with another batch alone");
+  return Error{fmt::format("the recordings of batch {} and {} differ: rank {} {}", pair.first_batch,
+                           pair.second_batch, pair.first->facts[c].rank, std::move(what))}
+      .advice("record the same steps of the same program, and change only the batch");
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ const RecordedProgram& BatchPair::nearer(std::int64_t batch) const {
 
 Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
   if (pair.first_batch == pair.second_batch) {
-    return Error{"both recordings are of one batch"}
+    return Error{"both recordings have the same batch"}
         .found(fmt::format("{}", pair.first_batch))
         .expected("two batches, as --recorded-batch 32,64");
   }
@@ -65,7 +65,7 @@ Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
       const std::size_t n_b = of_b == streams_b.end() ? 0 : of_b->second.size();
       if (tasks_a.size() != n_b)
         return unlike(pair, c,
-                      fmt::format("runs {} and {} pieces of work on stream {}", tasks_a.size(), n_b, stream));
+                      fmt::format("runs {} and {} GPU tasks on stream {}", tasks_a.size(), n_b, stream));
       for (std::size_t i = 0; i < n_b; ++i) {
         const std::uint32_t ta = tasks_a[i], tb = of_b->second[i];
         if (a.tasks()[ta].kind != b.tasks()[tb].kind ||
@@ -87,10 +87,8 @@ Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
 }
 
 std::string batch_pair_note(std::int64_t wanted, std::int64_t first, std::int64_t second) {
-  return fmt::format(
-      "batch {} per rank from recordings of {} and {}: times of GPU work lie on a straight line through the "
-      "two",
-      wanted, first, second);
+  return fmt::format("batch {} per rank from recordings of {} and {}: GPU times are interpolated linearly",
+                     wanted, first, second);
 }
 
 }  // namespace stepcast

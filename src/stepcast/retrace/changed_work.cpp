@@ -266,13 +266,13 @@ Result<std::int64_t> recorded_batch_of(const RecordedProgram& recorded, const Ba
   if (batch.recorded != 0) return batch.recorded;
   const std::optional<std::int64_t> found = batch_of(recorded);
   if (!found) {
-    return Error{"the batch cannot scale: no operation of the traces shows the recorded one"}.advice(
-        "give the recorded one with --recorded-batch, record with shapes (record_shapes=True), or give "
-        "traces of two batches (--second-trace)");
+    return Error{"the batch cannot be changed: no operation of the traces shows the recorded batch"}.advice(
+        "give it with --recorded-batch, record with shapes (record_shapes=True), or give traces of two "
+        "batches (--second-trace)");
   }
   notes.push_back(
-      fmt::format("the recorded batch counts as {} per rank, as its operations show; say otherwise with "
-                  "--recorded-batch",
+      fmt::format("the recorded batch is {} per rank, according to the shapes of operations. Override it "
+                  "with --recorded-batch",
                   *found));
   return *found;
 }
@@ -333,8 +333,8 @@ Status note_batch(const Tally& tally, std::int64_t wanted, std::int64_t recorded
                   std::vector<std::string>& notes) {
   if (tally.scaled_us <= kLeastScaled * (tally.gpu_us - tally.unknown_us)) {
     return Error{
-        "the batch cannot scale: hardly any extent of the recorded operations is a multiple of the "
-        "recorded one"}
+        "the batch cannot be changed: hardly any dimension of the recorded operations is a multiple of the "
+        "recorded batch"}
         .found(fmt::format("a recorded batch of {} per rank", recorded))
         .advice("give the recorded one with --recorded-batch, or traces of two batches (--second-trace)");
   }
@@ -347,7 +347,7 @@ Status note_batch(const Tally& tally, std::int64_t wanted, std::int64_t recorded
 Status note_type(const Tally& tally, DType type, std::vector<std::string>& notes) {
   if (tally.retyped == 0) {
     return Error{
-        fmt::format("no product of the traces would run in {}: all do already, or no shapes were recorded",
+        fmt::format("no GEMM of the traces would run in {}: all do already, or no shapes were recorded",
                     to_string(type))};
   }
   notes.push_back(
@@ -365,13 +365,13 @@ Status note_ranks(const Tally& tally, std::int64_t wanted, std::uint64_t all_ran
                   std::vector<std::string>& notes) {
   if (tally.joined == 0) {
     return Error{
-        "the traces hold no transfer among all of their ranks that more data-parallel ranks could join"}
+        "the traces have no collective among all of their ranks that more data-parallel ranks could join"}
         .found(fmt::format("{} ranks", all_ranks))
-        .advice("record a job of two ranks at least");
+        .advice("record a job with at least two ranks");
   }
   notes.push_back(
-      fmt::format("{} data-parallel ranks instead of {}: the recorded ranks represent all, and transfers "
-                  "among all of them join that number",
+      fmt::format("{} data-parallel ranks instead of {}: the recorded ranks represent all, and their "
+                  "collectives have that number of ranks",
                   wanted, all_ranks));
   return Ok{};
 }
@@ -384,13 +384,12 @@ std::string shapes_note(const OtherShapes& shapes, const RecordedProgram& step,
   if (shapes.changed_us <= 0 && shapes.unpaired_us <= 0 && shapes.extra == 0)
     return fmt::format("steps {} and {} have the same shapes", number(step), number(other));
   const double gpu_us = std::max(shapes.gpu_us, 1e-9);
-  std::string note = fmt::format(
-      "the times of step {} on the shapes of step {}: {:.0f} % of its GPU time is work of another shape",
-      number(step), number(other), 100 * shapes.changed_us / gpu_us);
+  std::string note =
+      fmt::format("step {} with the shapes of step {}: {:.0f} % of its GPU time is work of another shape",
+                  number(step), number(other), 100 * shapes.changed_us / gpu_us);
   if (shapes.unpaired_us > 0 || shapes.extra > 0)
-    note +=
-        fmt::format("; {:.1f} % has no counterpart there and stays, {} pieces of work there have none here",
-                    100 * shapes.unpaired_us / gpu_us, shapes.extra);
+    note += fmt::format("; {:.1f} % has no counterpart there and is kept, {} GPU tasks there have none here",
+                        100 * shapes.unpaired_us / gpu_us, shapes.extra);
   return note;
 }
 
@@ -580,9 +579,9 @@ Status ChangedWork::apply(const RecordedProgram& recorded, StepPricer& prices, s
                           std::int64_t recorded_gpus_per_node, RecordedPrices& priced) const {
   const Program& program = recorded.program;
   if (dtype_ != DType::unknown && !prices.platform().device.peak(dtype_)) {
-    return Error{fmt::format("the platform file of {} states no rate for GEMMs in {}",
+    return Error{fmt::format("the platform file of {} has no rate for GEMMs in {}",
                              prices.platform().device.name, to_string(dtype_))}
-        .advice("name another type, or a platform that has it");
+        .advice("choose another type, or a platform that has it");
   }
   const auto all_ranks = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program.rank_count()));
   const auto nodes = std::max<std::int64_t>(1, gpus_per_node);

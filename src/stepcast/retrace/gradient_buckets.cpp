@@ -176,7 +176,7 @@ Status same_gradients(const RecordedProgram& recorded, const std::vector<Gradien
       return Error{
           "no all-reduce of gradients was launched from the backward (torch::autograd::AccumulateGrad)"}
           .found(fmt::format("rank {} without", recorded.facts[c].rank))
-          .advice("the size of buckets is one of DistributedDataParallel's; other jobs have none");
+          .advice("only DistributedDataParallel has gradient buckets");
     }
     const auto differs = [&](const std::string& what) {
       return Error{fmt::format("ranks {} and {} do not reduce the same gradients", recorded.facts[0].rank,
@@ -270,11 +270,11 @@ class Regrouping {
     const bool joined = collective_of_.contains({0U, ranks_[0].buckets[0].transfers.front()});
     if (joined) line_ = line_through(bytes, us);
     if (line_) {
-      return fmt::format("as the recorded ones do: {:.0f} us and {:.1f} us per MiB", line_->fixed_us,
+      return fmt::format("as the recorded ones: {:.0f} us plus {:.1f} us per MiB", line_->fixed_us,
                          line_->us_per_byte * kMiB);
     }
     if (pricing.origin == nullptr) {
-      return Error{"the recorded all-reduces do not tell how long one of another size takes"}.advice(
+      return Error{"the time of another message size cannot be derived from the recorded all-reduces"}.advice(
           "name a platform like the recording machine with --recorded-on");
     }
     const auto& work = *recorded_.program.works.collective(block(0).tasks()[template_of(0, 0)].work);
@@ -285,7 +285,7 @@ class Regrouping {
     place_ = place_recorded_groups(
         recorded_.program, pricing.gpus_per_node > 0 ? pricing.gpus_per_node : ranks)[work.group.index()];
     pricer_ = pricing.origin;
-    return fmt::format("by what the models of {} say of the new and the recorded messages",
+    return fmt::format("scaled by the models of {} for the new and the recorded messages",
                        pricer_->platform().name);
   }
 
@@ -467,7 +467,7 @@ Result<RecordedProgram> with_bucket_size(RecordedProgram recorded, double bucket
       ranks[0].buckets.size(), largest / kMiB);
   Regrouping regrouping{recorded, std::move(ranks), ends};
   STEPCAST_ASSIGN(const std::string ground, regrouping.learn_times(pricing));
-  notes.push_back(std::move(note) + "; their all-reduces take time " + ground);
+  notes.push_back(std::move(note) + "; time of their all-reduces: " + ground);
   return regrouping.run();
 }
 

@@ -142,7 +142,7 @@ Result<OtherShapes> other_shapes(const RecordedProgram& step, const RecordedProg
     return a.rank == b.rank;
   };
   if (!std::ranges::equal(step.facts, other.facts, same_rank)) {
-    return Error{"the two steps are not of the same ranks"}.found(
+    return Error{"the two steps have different ranks"}.found(
         fmt::format("{} and {} of them", step.facts.size(), other.facts.size()));
   }
   OtherShapes out;

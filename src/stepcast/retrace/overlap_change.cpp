@@ -174,8 +174,9 @@ Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange cha
     blocks.push_back({std::move(now.finished.block), std::move(now.of_task), std::move(measured)});
   }
   if (!any)
-    return Error{change == OverlapChange::host ? "no call of the host waits for the GPU in these traces"
-                                               : "the traces have no transfers with an overlap that could change"};
+    return Error{change == OverlapChange::host
+                     ? "no CPU call waits for the GPU in these traces"
+                     : "the traces have no transfers with an overlap that could change"};
   STEPCAST_ASSIGN(RecordedProgram out, detail::with_blocks(std::move(recorded), std::move(blocks), {}));
   for (std::size_t c = 0; c < ends.size(); ++c) {
     if (!ends[c].valid()) continue;

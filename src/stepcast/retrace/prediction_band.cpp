@@ -105,11 +105,11 @@ bool is_other_machine(const TracePredictionOptions& options) {
 constexpr double kShownChange = 1e-3;
 
 std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& period) {
-  std::string note =
-      fmt::format("a step alone ends on the CPU after {:.3f} ms; in a row of them each takes {:.3f} ms",
-                  period.alone_us * 1e-3, period.us * 1e-3);
-  if (period.us < period.alone_us) return note + ", as its data loader goes on loading meanwhile";
-  if (!period.bound_by_stream()) return note + ", as it waits for what the one before left or still loads";
+  std::string note = fmt::format(
+      "a single step ends on the CPU after {:.3f} ms; in a sequence of steps each takes {:.3f} ms",
+      period.alone_us * 1e-3, period.us * 1e-3);
+  if (period.us < period.alone_us) return note + ", because its data loader continues meanwhile";
+  if (!period.bound_by_stream()) return note + ", because it waits for work or data of the previous step";
   const Lane& lane = recorded.program.rank_class(period.rank_class).lanes[period.lane];
   return note + fmt::format(", the time of the work of {} of rank {}", lane.name,
                             recorded.facts[period.rank_class.index()].rank);
@@ -156,16 +156,15 @@ Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
                     step_with_host(step.recorded, orbit, step.prices.costs, kLeastOfProfiled));
     if (shortest_us < (1 - kHostDecides) * step_us) {
       if (!asks_record) band.add(step_us, shortest_us, step_us);
-      notes.push_back(
-          fmt::format("profilers slow the host, which decides {:.0f} % of this step: without one it may take "
-                      "down to {:.3f} ms{}; host times learned elsewhere: --host overheads",
-                      100 * (1 - shortest_us / step_us), shortest_us * 1e-3,
-                      asks_record ? "" : ", which p10 allows for"));
+      notes.push_back(fmt::format(
+          "profilers slow the host, which determines {:.0f} % of this step. Without a profiler it may take "
+          "only {:.3f} ms{}. For host times from elsewhere: --host overheads",
+          100 * (1 - shortest_us / step_us), shortest_us * 1e-3, asks_record ? "" : ", included in p10"));
     }
   }
   if (other_machine && options.host == HostTimeSource::recorded) {
     notes.push_back(fmt::format(
-        "the host of {} counts as fast as the one that recorded; say otherwise with --what-if host=FACTORx",
+        "the host of {} is assumed to be as fast as the recorded one. Change it with --what-if host=FACTORx",
         options.platform->name));
   }
   repeated.time = {Microseconds{step_us}, Microseconds{step_us * (1 - std::min(band.down, 0.95))},

@@ -52,11 +52,11 @@ Status check_base(const RecordedBase& base, const TracePredictionOptions& option
   // Without a warning the replay is right, and the step in a row is another one than the step alone: a host that runs
   // ahead of its GPU, as at the begin of a recording.
   if (asks_as_recorded(options) || !base.warning || std::abs(base.error()) <= kMostBaseError) return Ok{};
-  return Error{"the replay of this step is too far off its record to change anything of it"}
+  return Error{"the replay of this step differs too much from the record to predict changes"}
       .found(fmt::format("{:.3f} ms without a change, recorded {:.3f} ms ({:+.1f} %)",
                          base.answered_us * 1e-3, base.measured_us * 1e-3, 100 * base.error()))
-      .expected(fmt::format("at most {:.0f} % to either side", 100 * kMostBaseError))
-      .advice("choose another step with --step, or look for what is missing with `stepcast replay`");
+      .expected(fmt::format("at most {:.0f} % difference", 100 * kMostBaseError))
+      .advice("choose another step with --step, or find the cause with `stepcast replay`");
 }
 
 }  // namespace stepcast

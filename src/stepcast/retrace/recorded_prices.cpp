@@ -439,12 +439,12 @@ std::string_view to_string(KernelTimeSource ground) {
 Result<RecordedPrices> price_recorded(const RecordedProgram& recorded, const RecordedPricing& how) {
   if (how.kernels != KernelTimeSource::recorded && how.target == nullptr) {
     return Error{"no platform to price the recorded kernels on"}.advice(
-        "name one, or keep the recorded times");
+        "name one with --recorded-on, or keep the recorded times");
   }
   if (how.kernels == KernelTimeSource::ratio && how.origin == nullptr) {
     return Error{"the GPU that recorded the traces has no platform"}
         .found(recorded.files.empty() ? "no GPU" : fmt::format("\"{}\"", recorded.files.front().device))
-        .advice("name a similar platform, or take the times of models alone");
+        .advice("name a similar platform with --recorded-on, or use only models with --kernels models");
   }
   return Pricing{recorded, how}.run();
 }

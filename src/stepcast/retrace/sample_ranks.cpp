@@ -41,9 +41,9 @@ struct Groups {
 };
 
 Error not_told(const std::string& found) {
-  return Error{"samples per step: the traces do not say how many ranks have samples of their own"}
+  return Error{"samples per step: the traces do not show how many ranks have their own samples"}
       .found(found)
-      .advice("give the samples that all ranks take per step with --samples-per-step");
+      .advice("give the samples per step of all ranks with --samples-per-step");
 }
 
 // Of all ranks of the job.

@@ -35,7 +35,7 @@ Status change_overlap(const Options& options, EditedStep& step) {
   step.notes.emplace_back(options.overlap == OverlapChange::none
                               ? "no computation overlaps a transfer of its rank"
                           : options.overlap == OverlapChange::host
-                              ? "no call of the host waits for the GPU until the step ends"
+                              ? "no CPU call waits for the GPU before the end of the step"
                               : "nothing but other transfers and the end of the step waits for a transfer");
   return Ok{};
 }

@@ -56,8 +56,8 @@ Result<TracePrediction> predict_recorded(RecordedProgram recorded, const TracePr
 Result<TracePrediction> predict_between(RecordedProgram first, RecordedProgram second,
                                         const TracePredictionOptions& options) {
   if (!options.change.batch) {
-    return Error{"recordings of two batches say how a step grows with the batch, and no batch is asked for"}
-        .advice("ask for one with --batch, or leave the second recording out");
+    return Error{"two recordings are for the prediction of another batch, but no batch is given"}.advice(
+        "give one with --batch, or leave out --second-trace");
   }
   const std::int64_t wanted = options.change.batch->wanted;
   const BatchPair pair{&first, options.change.batch->recorded, &second, options.second_batch};

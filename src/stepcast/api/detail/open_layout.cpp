@@ -107,8 +107,8 @@ std::vector<std::int64_t> divisors_of(std::int64_t whole) {
 Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes memory, ResolvedJob& job) {
   if (wanted == LargestBatch::none) return Ok{};
   if (wanted == LargestBatch::global && said.micro_batch_sequences)
-    return Error{"--gbs max with a micro-batch: memory does not bound how many micro-batches add up"}.advice(
-        "leave out --mbs, or say --gbs as a number");
+    return Error{"--gbs max with a micro-batch: memory does not limit the number of micro-batches"}.advice(
+        "leave out --mbs, or give --gbs as a number");
   const std::int64_t ranks = job.layout.degrees.data * std::max<std::int64_t>(1, job.layout.degrees.pipeline);
   // The given global batch, which the micro-batch must divide; 0: none, any micro-batch is allowed.
   const std::int64_t batch = wanted == LargestBatch::micro ? said.global_batch_sequences.value_or(0) : 0;
@@ -146,9 +146,9 @@ Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes me
   }
   // The note says why there is no larger one.
   std::string why =
-      batch > 0 ? fmt::format("more do not divide {} sequences", batch) : "the most that is tried";
+      batch > 0 ? fmt::format("larger ones do not divide {} sequences", batch) : "the largest that is tried";
   if (next > 0)
-    why = fmt::format("{} take{} {} GiB on stage {}, {} too many ({})", next, next == 1 ? "s" : "",
+    why = fmt::format("{} take{} {} GiB on stage {}, {} too much ({})", next, next == 1 ? "s" : "",
                       gib(of_next->peak()), of_next->worst_stage, gib(Bytes{-of_next->margin().value()}),
                       parts_of(*of_next));
   if (best == 0)

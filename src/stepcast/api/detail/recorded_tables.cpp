@@ -70,7 +70,7 @@ Result<RecordedTables> recorded_tables(const std::filesystem::path& folder) {
   if (out.tables.empty()) {
     return Error::at(folder.string(), "the execution traces")
         .found(traces.empty() ? "none" : fmt::format("{} without a lookup of tables", traces.size()))
-        .expected("one for every rank, with FBGEMM's table-batched lookups");
+        .expected("one per rank, with FBGEMM's table-batched lookups");
   }
   return out;
 }

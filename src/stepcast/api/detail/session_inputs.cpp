@@ -24,7 +24,7 @@ Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned thre
   options.threads = threads;
   STEPCAST_ASSIGN(options.jitter, parse_jitter(request.jitter));
   if (options.jitter.any() && options.scenarios == 0)
-    return Error{"jitter is what straggler scenarios are drawn from"}.advice("say how many with --scenarios");
+    return Error{"--jitter needs straggler scenarios"}.advice("give their number with --scenarios");
   return options;
 }
 

@@ -70,13 +70,13 @@ Status check_amounts(const PredictTraceRequest& request) {
 Status read_batches(const PredictTraceRequest& request, TracePredictionOptions& how) {
   if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
   if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
-    return Error{"--recorded-batch and --second-trace say what a batch is predicted from"}.advice(
-        "name the batch to predict with --batch");
+    return Error{"--recorded-batch and --second-trace need --batch"}.advice(
+        "give the batch to predict with --batch");
   }
   if (request.second_places.empty() != (request.second_batch == 0) ||
       (!request.second_places.empty() && request.recorded_batch == 0)) {
     return Error{"two recordings need two recorded batches"}.advice(
-        "as in --trace A --second-trace B --recorded-batch 32,64 --batch 128");
+        "such as --trace A --second-trace B --recorded-batch 32,64 --batch 128");
   }
   how.second_batch = request.second_batch;
   return Ok{};
@@ -104,8 +104,8 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
   STEPCAST_TRY(read_batches(request, how));
   // The shapes of another step replace all shapes, so no other change can be combined with them.
   if (request.shapes_of_step && (!how.change.empty() || !request.dtype.empty() || request.spread.all_steps)) {
-    return Error{"--shapes-of-step cannot be combined with another change of the work or with --all-steps"}.advice(
-        "ask for one of them at a time");
+    return Error{"--shapes-of-step cannot be combined with another change of the work or with --all-steps"}
+        .advice("ask for one of them at a time");
   }
   if (!request.dtype.empty()) {
     // Recorded work is only converted to types of at least 16 bits.
@@ -201,9 +201,7 @@ Result<Platform> platform_with(const std::string& gpu) {
   if (choice.ok()) return std::move(choice->platform);
   return Error{"no platform has the GPU that recorded the traces"}
       .found(gpu.empty() ? "no name of a GPU" : fmt::format("\"{}\"", gpu))
-      .advice(
-          "name a similar one with --recorded-on, or take the times of models with --kernels "
-          "models");
+      .advice("name a similar one with --recorded-on, or use models with --kernels models");
 }
 
 // Platforms are kept in this object, because `how` has pointers to them.

@@ -347,7 +347,7 @@ std::string idle_heading(std::string_view cause, bool first) {
 
 void add_explained(ReportDocument& document, const ReplayAnalysis& a) {
   ReportSection& section =
-      document.add("How much of this is explained (per rank, share of the measured step)");
+      document.add("How much of the step is explained (per rank, share of the measured step)");
   if (a.warning) section.add(ReportText{*a.warning}, Shown::page);  // a terminal shows it at the top
   section.add(explained_table(a));
   for (const char* meaning : {"Waiting simulated: the thread that ends the step waits for a dependency.",

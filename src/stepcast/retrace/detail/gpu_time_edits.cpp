@@ -70,7 +70,7 @@ Status move_ranks(const TracePredictionOptions& options, EditedStep& step) {
     take_times(step.recorded, static_cast<std::size_t>(found - step.recorded.facts.begin()), on_it,
                step.prices, is_computation);
     step.notes.push_back(
-        fmt::format("rank {} computes on {} ({}); its host and its links are those of the others", one.rank,
+        fmt::format("rank {} computes on {} ({}); its host and links are those of the other ranks", one.rank,
                     one.platform->device.name, one.platform->name));
   }
   return Ok{};
@@ -80,7 +80,7 @@ Status change_links(const TracePredictionOptions& options, EditedStep& step) {
   STEPCAST_ASSIGN(const RecordedPrices on_it, priced_on(step, *options.links));
   for (std::size_t c = 0; c < step.recorded.facts.size(); ++c)
     take_times(step.recorded, c, on_it, step.prices, is_transfer);
-  step.notes.push_back(fmt::format("transfers go over the links of {} ({} inside its nodes of {})",
+  step.notes.push_back(fmt::format("transfers use the links of {} ({} inside its nodes of {})",
                                    options.links->name, to_string(options.links->node.intra.kind),
                                    options.links->node.gpus_per_node));
   return Ok{};

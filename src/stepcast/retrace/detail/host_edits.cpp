@@ -24,7 +24,7 @@ void name_unknown_ops(const AppliedHostTimes& applied, std::vector<std::string>&
     names += fmt::format("{}{}", names.empty() ? "" : ", ", op);
   }
   notes.push_back(fmt::format(
-      "{:.0f} % of the host time rests on means of other operators: {} of them were not learned ({}{})",
+      "{:.0f} % of the host time comes from means of other operators: {} operators were not learned ({}{})",
       100 * applied.default_us / all, applied.unknown_ops.size(), names,
       applied.unknown_ops.size() > 3 ? ", ..." : ""));
 }
@@ -67,7 +67,7 @@ void move_start(RecordedProgram& recorded, std::size_t c, double start_us) {
 
 Status check_host(const TracePredictionOptions& options, const RecordedProgram& /*recorded*/) {
   if (options.host == HostTimeSource::recorded || options.platform != nullptr) return Ok{};
-  return Error{"host overheads are those of a platform, and none is named"}.advice(
+  return Error{"host overheads need a platform"}.advice(
       "name one that has them (--platform), or keep the recorded host time");
 }
 
@@ -83,7 +83,7 @@ Status start_together(const TracePredictionOptions& /*options*/, EditedStep& ste
   RecordedProgram& recorded = step.recorded;
   const double first_us = *std::min_element(recorded.start_offset_us.begin(), recorded.start_offset_us.end());
   for (std::size_t c = 0; c < recorded.start_offset_us.size(); ++c) move_start(recorded, c, first_us);
-  step.notes.emplace_back("all ranks begin the step at one moment");
+  step.notes.emplace_back("all ranks start the step at the same time");
   return Ok{};
 }
 
