@@ -5,9 +5,11 @@
     docs/pictures.py --check STEPCAST [NAME...]     exit code 1 where a picture is out of date or is shown on no page
 
 PICTURES has for each picture the commands, the last one with a page (--report), and how the heading above the chart begins.
-Texts have to be the same; numbers may differ as in docs/output.py. Commands run in the root of the checkout."""
+ERRORS has those of docs/accuracy/: a suite with a test, or several suites. The picture of the rooms is that of
+tests/architecture/include_rules.cpp. Texts have to be the same; numbers may differ as in docs/output.py. Commands run in the root of the checkout."""
 
 import concurrent.futures
+import csv
 import html
 import os
 import pathlib
@@ -51,6 +53,17 @@ PICTURES = {
     "recommendation-step": (["predict --model dlrm-mlperf-v1 --gpus 8"], "Where the time goes"),
     "new-gpu": (["predict --model llama-3-8b --gpus 8 --gbs 64 --platform dgx-h200"], "Where the time goes"),
 }
+# name -> suite, test and what its rows begin with, or rows of several suites: (suite, test, label)
+ERRORS = {
+    "errors-of-kernels": ("kernels", "held_out_rows", "group "),
+    "errors-of-collectives": ("collectives", "held_out_sizes", "group "),
+    "errors": [
+        ("replay", "step_time", "replay of traces"), ("dry_run", "dry_run_steps", "dry run of programs"), ("iterations", "steps", "described steps"),
+        ("dlrm", "steps", "recommendation models"), ("kernels", "held_out_rows", "kernels, held out"),
+        ("collectives", "held_out_sizes", "collectives, held out"),
+    ],
+}
+ROOMS = "rooms"
 MARGIN, LINE, LETTER = 12, 20, 6.6  # of the frame; height of a line of the legend; width of a letter at 12 px
 
 
@@ -118,21 +131,71 @@ def picture_of(page, heading):
     return text.replace("><", ">\n<").replace("&nbsp;", " ")
 
 
+def svg(width, height, body):
+    style = "text{fill:#1b1f24;font:12px system-ui,sans-serif}.soft{fill:#5b6570}.end{text-anchor:end}.mid{text-anchor:middle}"
+    whole = f"{width + 2 * MARGIN:g} {height + 2 * MARGIN:g}"
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-MARGIN} {-MARGIN} {whole}">\n<style>{style}</style>\n'
+            f'<rect x="{-MARGIN}" y="{-MARGIN}" width="{width + 2 * MARGIN:g}" height="{height + 2 * MARGIN:g}" fill="#fff"/>\n'
+            + "\n".join(body) + "\n</svg>\n")
+
+
+def errors_picture(what):
+    """A bar for the mean absolute error of each row, with the number of cases behind it."""
+    rows = []
+    wanted = [(what[0], what[1], None)] if isinstance(what, tuple) else what
+    for suite, test, label in wanted:
+        with open(ROOT / "docs" / "accuracy" / f"{suite}.csv", newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["test"] != test:
+                    continue
+                if label is None and row["of"].startswith(what[2]):
+                    rows.append((row["of"].removeprefix(what[2]), float(row["mape"]), int(row["n"])))
+                elif label is not None and row["of"] == "rows":
+                    rows.append((label, float(row["mape"]), int(row["n"])))
+    rows = sorted(rows, key=lambda row: row[1])[:24]
+    most, left, wide = max(row[1] for row in rows), 220, 560
+    body = [f'<text x="0" y="12" class="soft">mean |error|, %</text><text x="{left + wide + 110}" y="12" class="soft end">cases</text>']
+    for i, (name, error, n) in enumerate(rows):
+        y = 22 + 22 * i
+        body.append(f'<text x="{left - 8}" y="{y + 13}" class="end">{html.escape(name)}</text>'
+                    f'<rect x="{left}" y="{y}" width="{wide * error / most:.1f}" height="16" fill="#1d5fc4"/>'
+                    f'<text x="{left + wide * error / most + 6:.1f}" y="{y + 13}">{error:.1f}</text>'
+                    f'<text x="{left + wide + 110}" y="{y + 13}" class="soft end">{n:,}</text>')
+    return svg(left + wide + 110, 22 + 22 * len(rows), body)
+
+
+def rooms_picture():
+    """The rooms of src/ by tier: a room may include those below it."""
+    source = (ROOT / "tests" / "architecture" / "include_rules.cpp").read_text()
+    tiers = {}
+    for name, tier in re.findall(r'Room\{"(\w+)", (\d+)\}', source):
+        tiers.setdefault(int(tier), []).append(name)
+    body, top = [], max(tiers)
+    for tier, names in tiers.items():
+        y, width = (top - tier) * 38, 720 / max(len(names), 1)
+        for i, name in enumerate(names):
+            body.append(f'<rect x="{i * width + 3:.1f}" y="{y}" width="{width - 6:.1f}" height="30" rx="4" fill="#c3d9f6"/>'
+                        f'<text x="{(i + 0.5) * width:.1f}" y="{y + 20}" class="mid">{name}</text>')
+    return svg(720, (top + 1) * 38, body)
+
+
 def main(arguments):
     if len(arguments) < 2 or arguments[0] not in ("--check", "--write"):
         sys.exit(__doc__)
     program = pathlib.Path(arguments[1]).resolve()
-    names = arguments[2:] or list(PICTURES)
+    names = arguments[2:] or [*PICTURES, *ERRORS, ROOMS]
     pages = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name in names:
-            commands = tuple(PICTURES[name][0])
+        for commands in (tuple(PICTURES[name][0]) for name in names if name in PICTURES):
             pages.setdefault(commands, pool.submit(run_page, program, commands))
     problems = []
     text = "".join(p.read_text() for p in (ROOT / "docs").glob("*.md"))
     for name in names:
         path = FOLDER / f"{name}.svg"
-        drawn = picture_of(pages[tuple(PICTURES[name][0])].result(), PICTURES[name][1])
+        if name in PICTURES:
+            drawn = picture_of(pages[tuple(PICTURES[name][0])].result(), PICTURES[name][1])
+        else:
+            drawn = rooms_picture() if name == ROOMS else errors_picture(ERRORS[name])
         if arguments[0] == "--write":
             path.write_text(drawn)
         elif not path.exists() or differ(path.read_text(), drawn):

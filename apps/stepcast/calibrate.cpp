@@ -1,4 +1,4 @@
-// stepcast calibrate: measurements in, platform file out.
+// stepcast calibrate: reads measurements and writes a platform file.
 
 #include "calibrate.h"
 

@@ -1,6 +1,6 @@
-// What `stepcast calibrate KIND` can do: one Calibration per kind of measurement.
+// The kinds of `stepcast calibrate KIND`: one Calibration for each kind of measurement.
 //
-// A new kind is one file with a function that returns its Calibration, and one line in calibrate.cpp.
+// To add a kind, write one file with a function that returns its Calibration, and one line in calibrate.cpp.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct Calibration {
   std::function<Action(CLI::App&)> declare;
 };
 
-// What kinds that write the platform which was measured ask for, beside what is their own.
+// Common options of the kinds that write the measured platform, in addition to their specific ones.
 struct PlatformCalibration {
   std::vector<std::string> files;
   std::string base, output, name, document, date, software;
@@ -29,12 +29,12 @@ struct PlatformCalibration {
 
   // --platform, --output and --name.
   void add_platform(CLI::App& app, const std::string& platform, const std::string& output_file);
-  // --document, --date and --software of "measurements" that were "made".
+  // --document, --date and --software: the origin of "measurements" that were "made".
   void add_origin(CLI::App& app, std::string_view of, std::string_view made, const std::string& example);
-  // --force, of kinds that refuse what cannot be measurements of the platform.
+  // --force, for kinds that reject implausible measurements of the platform.
   void add_force(CLI::App& app);
   [[nodiscard]] Provenance provenance() const;
-  // Prints one of the two, and behind the text where the platform was written.
+  // Prints the JSON or the text; after the text also where the platform was written.
   void answer(const std::string& answer_json, const ReportDocument& shown, const PlatformOutput& to) const;
 };
 

@@ -39,7 +39,7 @@ struct CalibrateCollectivesOptions : PlatformCalibration {
   bool points = false, row_hashes = false, no_plot = false;
 };
 
-// Groups of the platform that nobody measured and that predictions would have to scale.
+// Commands for groups of the platform that were not measured and that predictions would have to scale.
 std::vector<std::string> missing_commands(const Platform& platform,
                                           const std::vector<const CollectiveMeasurements*>& fitted) {
   const std::uint32_t n = platform.node.gpus_per_node;
@@ -122,7 +122,7 @@ Result<MeasuredCollectives> read_files(const CalibrateCollectivesOptions& option
   return all;
 }
 
-// Leaves the rows of one machine: files may hold those of several, and only one is calibrated at a time.
+// Keeps the rows of one machine: files may contain several machines, and only one is calibrated at a time.
 Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platform& base,
                         std::string wanted) {
   std::set<std::string> platforms;
@@ -151,7 +151,7 @@ Provenance provenance_of(const CollectiveMeasurements& m, const CalibrateCollect
   return provenance;
 }
 
-// Sets the records of `fit` in `calibrated`, in place of all curves of its group.
+// Stores the records of `fit` in `calibrated`, replacing all curves of its group.
 void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keeps_points,
                Platform& calibrated) {
   std::vector<CollectiveCurve> records = fit.records(provenance);
@@ -161,7 +161,7 @@ void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keep
     knots.clear();
     for (const FitPoint& p : fit.points) knots.push_back({p.message_bytes, p.measured_us});
   }
-  // Curves of single types that the platform came with would win over one of any type.
+  // Curves for a single element type would have precedence over the new curve for any type.
   std::erase_if(calibrated.curves, [&](const CollectiveCurve& old) {
     const CollectiveCurve& now = records.front();
     return old.collective == now.collective && old.variant == now.variant && old.n_nodes == now.n_nodes &&
@@ -170,8 +170,8 @@ void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keep
   for (CollectiveCurve& record : records) calibrated.set(std::move(record));
 }
 
-// Fits every curve into `calibrated` and returns those that could be; of too few sizes it takes what related systems
-// suggest.
+// Fits each curve into `calibrated` and returns the ones that could be fitted. Curves with too few sizes use
+// the shape of curves of related systems.
 Result<std::vector<const CollectiveMeasurements*>> fit_curves(
     const std::vector<CollectiveMeasurements>& curves, const Platform& base,
     const CalibrateCollectivesOptions& options, Platform& calibrated, CalibratedCollectives& answer) {

@@ -1,4 +1,4 @@
-// stepcast calibrate iterations: a few global factors from a user's own measured steps.
+// stepcast calibrate iterations: fits a few global factors to measured steps of a user.
 
 #include <algorithm>
 #include <iterator>
@@ -30,13 +30,13 @@ namespace stepcast::cli {
 namespace {
 
 struct CalibrateIterationsOptions : PlatformCalibration {
-  DescribedStep said;  // of runs whose logs do not tell it
+  DescribedStep said;  // for runs with incomplete logs
 };
 
-// A fit that does not even explain its own steps is no calibration, and forecasts that are off by orders of magnitude
-// say that the times are in another unit.
+// Errors: a fit that does not explain its own steps, or forecasts that are wrong by orders of magnitude,
+// which means that the times are in another unit.
 Status check_plausible(const IterationFit& fit) {
-  constexpr double kMostError = 50;                        // percent, on the steps that were fitted
+  constexpr double kMostError = 50;                        // percent, on the fitted steps
   constexpr double kFarTooLong = 5000, kFarTooShort = 98;  // percent, before the fit
   if (fit.median_before > kFarTooLong) {
     return Error{"the measured steps are far shorter than any forecast"}
@@ -59,7 +59,7 @@ Status check_plausible(const IterationFit& fit) {
   return Ok{};
 }
 
-// A log is one measured row.
+// A log gives one measured step.
 Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const Platform& base,
                                  std::vector<std::string>& notes) {
   STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, said));
@@ -83,7 +83,7 @@ Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const
   return MeasuredStep{run.resolved->model, run.resolved->layout, &base, run.times.median_ms};
 }
 
-// Rows of runs have a header of their own; everything else is a log.
+// Tables of runs have a specific header; every other file is a log.
 Result<bool> is_table_of_runs(const std::string& file) {
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
   std::string beginning(4096, '\0');

@@ -1,4 +1,4 @@
-// stepcast calibrate kernels: kernel models of one device from measured times.
+// stepcast calibrate kernels: fits kernel models of one device to measured times.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,10 +37,10 @@ struct CalibrateKernelsOptions : PlatformCalibration {
   std::string device;
   KernelFitOptions fit;
   bool models_only = false;
-  double timing_us = 0;  // in every time
+  double timing_us = 0;  // included in each time
 };
 
-// The rows of one device; what is left out of them, and of which other devices there are rows.
+// The rows of one device; which rows were left out, and for which other devices there are rows.
 struct KernelRows {
   std::vector<KernelMeasurement> rows;
   std::vector<LookupMeasurement> lookups;  // embedding lookups over several tables
@@ -94,7 +94,8 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
   return chosen;
 }
 
-// Where the records come from, and which rows are behind each: those of its family, type and direction, as its name begins.
+// Adds the source of each record and the number of rows that it is based on: rows of its family, element type
+// and direction, by the beginning of its name.
 void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelMeasurement>& rows,
                     const Device& device, const CalibrateKernelsOptions& options) {
   std::map<std::string, std::vector<std::uint32_t>> hashes;
@@ -121,7 +122,7 @@ void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelM
   }
 }
 
-// One line per reason, with the names of what was left out for it.
+// One line per reason, with the names of the rows that were left out for that reason.
 std::vector<std::string> skipped_lines(const std::vector<SkippedRows>& skipped) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> by_reason;
@@ -159,7 +160,7 @@ ReportDocument document_of(const CalibratedKernels& answer) {
   return document;
 }
 
-// Models of their own for operations with many rows; those with few move the generic models of the base.
+// Operations with many rows get separate models; for those with few rows, the generic models of the base are adjusted.
 Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const Platform& base,
                                const KernelFitOptions& options) {
   std::map<std::string, std::size_t> n_rows;
@@ -180,7 +181,7 @@ Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const
   }
   STEPCAST_ASSIGN(std::vector<ModelRecord> records, adapt_generic_models(base.models, few, base.device));
   for (ModelRecord& record : records) {
-    if (record.device != base.device.name) continue;  // nothing was said about it
+    if (record.device != base.device.name) continue;  // only records of this device are checked
     fit.notes.push_back(
         {record.name, static_cast<std::size_t>(record.provenance.n_rows), {}, "generic, adapted"});
     fit.records.push_back(std::move(record));
@@ -188,7 +189,7 @@ Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const
   return fit;
 }
 
-// Names records that answer for less than who measured them may expect.
+// Lists records that apply to fewer operations than the user may expect.
 void add_unused(const KernelFit& fit, std::vector<SkippedRows>& skipped) {
   const auto has = [&](const std::string& name) {
     return std::ranges::find(fit.records, name, &ModelRecord::name) != fit.records.end();

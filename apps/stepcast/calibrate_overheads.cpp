@@ -1,4 +1,4 @@
-// stepcast calibrate overheads: the host time around operators and calls, T1..T5, from profiler traces.
+// stepcast calibrate overheads: the host time of operators and calls, T1 to T5, from profiler traces.
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@
 namespace stepcast::cli {
 namespace {
 
-// Share of the host time from which calls that set something up deserve a word.
+// Share of the host time above which one-time setup calls are mentioned.
 constexpr double kMuchSetUp = 0.05;
 
 struct CalibrateOverheadsOptions : PlatformCalibration {
@@ -37,7 +37,7 @@ struct CalibrateOverheadsOptions : PlatformCalibration {
   bool overheads_only = false;
 };
 
-// The overheads of one operator or call, with its time over all occurrences.
+// The overheads of one operator or call, and its total time.
 struct Line {
   std::string name;
   std::array<const OverheadRecord*, 5> of{};  // [OverheadType]
@@ -59,7 +59,7 @@ std::vector<Line> lines_of(const OverheadFit& fit) {
   return lines;
 }
 
-// Without the words that all operators of a backward begin with.
+// The name without the prefix of all backward operators.
 std::string shown(std::string_view op) {
   constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
   if (op.starts_with(kEngine)) op.remove_prefix(kEngine.size());
@@ -77,7 +77,7 @@ std::uint64_t most_occurrences(const Line& line) {
   return n;
 }
 
-// Of families, and of all operators together.
+// Overheads of families of operators, and of all operators.
 ReportTable families_table(const OverheadFit& fit) {
   ReportTable table{
       "operators, calls< | overhead< | mean us | +- | p10 | p50 | p90 | outliers\nus of mean | n"};
@@ -92,7 +92,7 @@ ReportTable families_table(const OverheadFit& fit) {
   return table;
 }
 
-// The first `top` lines, with what all of them take.
+// The first `top` lines, with the total of all.
 ReportTable operators_table(const std::vector<Line>& lines, double sum_us, std::size_t top) {
   ReportTable table{"operator or call< | total ms | % | n | T1 us | T2 us | T3 us | T4 us | T5 us"};
   table.indent = 0;

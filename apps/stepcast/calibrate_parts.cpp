@@ -1,7 +1,7 @@
-// The kinds of `stepcast calibrate` that write a part which platform files of devices extend: measurements of several
-// machines in, one record for machines that nobody measured out.
+// The kinds of `stepcast calibrate` that write a part of platform files. Measurements of several machines go
+// in, and the result is one record for machines without measurements.
 //
-//   experts           expert layers and token exchanges: platforms/kernels/experts.json
+//   experts           expert layers and token all-to-alls: platforms/kernels/experts.json
 //   generic-kernels   kernels: platforms/kernels/generic.json
 //   related-systems   collectives on one node: platforms/curves/related-systems.json
 #include <filesystem>
@@ -38,7 +38,7 @@ struct PartOptions {
   std::string output, document;
 };
 
-// A part as it is asked for: where it goes, what is said of it.
+// The output of a part: its file and its description.
 class PartOutput {
  public:
   static Result<PartOutput> at(const PartOptions& options) {
@@ -48,7 +48,7 @@ class PartOutput {
     STEPCAST_ASSIGN(output.file_, OutputFile::at(options.output, input_files(files)));
     return output;
   }
-  // Prints what was fitted, and writes the part where a file is named.
+  // Prints the fit, and writes the part if a file was given.
   [[nodiscard]] Result<int> write(const ReportDocument& document, Platform part, std::string name,
                                   std::string description) const {
     print("{}", report_text(document, terminal_columns()));
@@ -77,7 +77,7 @@ Calibration part_calibration(std::string name, std::string summary, const std::s
           }};
 }
 
-// Exchanges are measured among the GPUs of nodes of so many.
+// All-to-alls are measured between the GPUs of nodes with this number of GPUs.
 constexpr std::int64_t kGpusOfNode = 8;
 
 ModelRecord record_of(std::string_view kind, JsonValue parameters, const std::string& document,
@@ -91,7 +91,7 @@ ModelRecord record_of(std::string_view kind, JsonValue parameters, const std::st
   return record;
 }
 
-// Shipped platforms by the GPU of rows; says once of each GPU that none describes it.
+// Built-in platforms by the GPU of rows. Reports once for each GPU that no platform describes it.
 class ShippedPlatforms {
  public:
   const Platform* of(const std::string& gpu) {
@@ -168,14 +168,14 @@ Result<int> run_calibrate_experts(const PartOptions& options) {
                       "Expert layers and token dispatch, for platform files that extend this one");
 }
 
-// One device with its rows.
+// One device with its measured rows.
 struct DeviceRows {
   Platform platform;
   std::vector<KernelMeasurement> rows;
 };
 
-// Rows of short runs become what they are in a long one, where the platform knows how much slower that is:
-// devices that nobody measured are asked for steps.
+// Converts times of short runs to those of long runs, if the platform has the ratio. Devices without
+// measurements are used to forecast steps, which are long runs.
 Status to_long_runs(DeviceRows& device) {
   const ModelRecord* record = device.platform.find_model(kSustainedClockKind);
   if (record == nullptr) return Ok{};
@@ -191,12 +191,12 @@ Status to_long_runs(DeviceRows& device) {
 
 struct RowsByDevice {
   std::map<std::string, DeviceRows> devices;
-  std::map<std::string, std::size_t> unknown;  // rows of GPUs that no shipped device is called like
+  std::map<std::string, std::size_t> unknown;  // rows of GPUs that match no built-in device
 };
 
 Result<RowsByDevice> rows_by_device(std::vector<KernelMeasurement> rows) {
   RowsByDevice found;
-  std::map<std::string, std::string> device_of;  // [gpu]; empty: none ships
+  std::map<std::string, std::string> device_of;  // by GPU name; empty: no built-in device
   for (KernelMeasurement& m : rows) {
     const auto [at, is_new] = device_of.emplace(m.gpu, std::string{});
     if (is_new) {

@@ -1,4 +1,4 @@
-// What the kinds of `stepcast calibrate` that print JSON answer: values, their JSON and its schemas in docs/schemas/.
+// The JSON answers of `stepcast calibrate`: their values, their writers and their schemas in docs/schemas/.
 #pragma once
 
 #include <span>
@@ -19,24 +19,24 @@ struct CalibratedCollectives {
   struct Curve {
     std::string name;  // "a100_sxm/all_reduce/8"
     CollectiveFit fit;
-    // What a reader of the curve should know about where it is weak; empty: nothing.
+    // What users of the curve should know about its weak ranges; empty if there are none.
     [[nodiscard]] std::string weakness() const;
   };
   std::string platform;
   std::vector<Curve> curves;
   std::vector<std::string>
-      moved;  // curves of too few sizes to fit: what other systems suggest, moved through them
+      moved;  // curves with too few sizes to fit: curves of other systems, shifted to the measured points
   std::vector<std::string> refused;
   std::vector<UnusedRows> unused;
-  std::vector<std::string> denser_sizes;  // commands for sizes where NCCL changes protocol
-  std::vector<std::string> not_measured;  // commands
-  std::string changes;                    // the question whose step changes most, before and after
+  std::vector<std::string> denser_sizes;  // commands for sizes near a protocol change of NCCL
+  std::vector<std::string> not_measured;  // commands for missing measurements
+  std::string changes;                    // the forecast that changes most, before and after
   std::vector<std::string> used_by_nothing;
 };
 
 struct CalibratedIterations {
   std::string platform;
-  IterationFit fit;  // what could not be read is among what it skipped
+  IterationFit fit;  // its skipped steps include the unreadable ones
   std::vector<std::string> notes;
 };
 
@@ -48,7 +48,7 @@ struct CalibratedKernels {
 
 struct CalibratedOverheads {
   std::string platform;
-  double profiler_cost_us = 0;  // of an event
+  double profiler_cost_us = 0;  // microseconds per event
   OverheadFit fit;
   std::vector<OverheadSource> sources;
   std::vector<TraceOverheads::LeftOut> left_out;

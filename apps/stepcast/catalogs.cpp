@@ -1,4 +1,4 @@
-// stepcast models, stepcast platforms: what is known by name, and what a platform says with the source of every figure.
+// stepcast models, stepcast platforms: lists built-in names, and the figures of a platform with their sources.
 
 #include <algorithm>
 #include <filesystem>
@@ -35,7 +35,8 @@ bool is_meant(const std::string& name, const std::string& word) {
 
 Result<int> run_models(const ModelsOptions& options) {
   std::vector<const Preset*> chosen;
-  std::vector<std::string> names, listed, lists;  // the last two: of subjects whose models have names alone
+  // Listed, lists: for subjects with models that only have names.
+  std::vector<std::string> names, listed, lists;
   for (const Preset& preset : presets()) {
     names.push_back(preset.model.name);
     if (is_meant(preset.model.name, options.word) ||

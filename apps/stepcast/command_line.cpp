@@ -38,8 +38,8 @@
 namespace stepcast::cli {
 namespace {
 
-// Text from a file or from the command line may hold line breaks and terminal controls, and be as long as it likes;
-// an error is one line that one can read.
+// Text from files or the command line may contain line breaks and terminal controls, and may be very long.
+// Returns it as a readable single line.
 std::string one_line(std::string_view text) {
   constexpr std::size_t kBegin = 1500, kEnd = 400;
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
@@ -50,8 +50,8 @@ std::string one_line(std::string_view text) {
   return without_controls(line);
 }
 
-thread_local const VerbSink* current_sink = nullptr;  // of the verb that run_verb() runs on this thread
-// Of the action that runs on this thread: as they were given, and as they were parsed.
+thread_local const VerbSink* current_sink = nullptr;  // of the verb that run_verb() executes on this thread
+// The command line of the action on this thread: as given, and as parsed.
 thread_local std::span<const char* const> current_words, current_parsed;
 thread_local std::string current_program = "stepcast";
 
@@ -67,7 +67,7 @@ struct Running {
   std::span<const char* const> before, parsed_before;
 };
 
-// What a POSIX shell reads as `word`.
+// `word` quoted for a POSIX shell.
 std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain = "-_./,:=+@%^";
   const auto is_plain = [&](char c) {
@@ -90,13 +90,13 @@ int fail(int code, std::string_view message) {
   return code;
 }
 
-// A verb that was asked for and the action that its flags led to.
+// A requested verb and the action for its flags.
 struct Declared {
   CLI::App* app;
   Action action;
 };
 
-// "predict", "calibrate kernels": the verb that was asked for with its subcommand.
+// The requested verb with its subcommand: "predict", "calibrate kernels".
 struct ChosenVerb {
   const CLI::App* app;
   std::string path;
@@ -140,7 +140,8 @@ std::string unknown_word(const std::string& word, const ChosenVerb& verb, const 
   return meant ? text + fmt::format("; did you mean `{}`?", *meant) : text;
 }
 
-// "--x: a not in {b,c}" and "--x: Value 7 not in range 1 to 5" as found and expected.
+// Rewrites errors of CLI11, such as "--x: a not in {b,c}" and "--x: Value 7 not in range 1 to 5", to "found
+// ..., expected ...".
 std::string in_our_words(std::string text) {
   const std::size_t colon = text.find(": ");
   if (colon == std::string::npos) return text;
@@ -162,7 +163,7 @@ std::string in_our_words(std::string text) {
   return text;
 }
 
-// CLI11's sentences say what a program does and not what to write.
+// The message for a wrong command line. CLI11's texts describe the problem, but not what to type.
 std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   const ChosenVerb verb = chosen_verb(root);
   const std::string see = fmt::format(" (see `{}{} --help`)", root.get_name(), verb.path);
@@ -174,7 +175,7 @@ std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
     if (!is_extra) return "no verb given" + see;
   }
   if (is_extra) {
-    // What stands in front of the verb is left over by the program itself.
+    // Words before the verb remain unparsed in the root.
     const std::vector<std::string> before = root.remaining();
     if (unknown.empty() && !before.empty()) return unknown_word(before.front(), {&root, ""}, root) + see;
     if (!unknown.empty()) return unknown_word(unknown.front(), verb, root) + see;
@@ -198,13 +199,13 @@ std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   return text + see;
 }
 
-// The exit code of what a verb came to.
+// The exit code for the result of a verb.
 int code_of(const Result<int>& result) {
   if (result.ok()) return result.value();
   return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
 }
 
-// The value of `flag` at `i`, as "--flag value" or "--flag=value"; nothing if another word stands there.
+// The value of `flag` at position `i`, as "--flag value" or "--flag=value"; nothing if the word is another one.
 std::optional<std::string> value_at(std::span<const char* const> words, std::size_t i,
                                     std::string_view flag) {
   const std::string_view word = words[i];
@@ -214,10 +215,10 @@ std::optional<std::string> value_at(std::span<const char* const> words, std::siz
   return std::nullopt;
 }
 
-// Pools of GPUs in other words, before flags are parsed: a number of GPUs is another type.
+// Rewrites --gpus with pools before flags are parsed, because the flag is a number otherwise:
 //   --gpus 64xdgx-h100@east --zone east:price=2   is  --gpus 64 --platform dgx-h100 --gpu-hour-price 2
 //   --gpus 64xh100+64xa100                        is  --pools 64xh100+64xa100, in a prediction
-// What does not parse, or says the same thing twice, stays for the verb to refuse. `kept` holds what was rewritten.
+// Values that do not parse or contradict other flags are left for the verb to reject. `kept` owns the rewritten words.
 std::vector<const char*> with_pools(std::span<const char* const> words, std::deque<std::string>& kept) {
   std::vector<const char*> out(words.begin(), words.end());
   if (words.size() < 2) return out;
@@ -247,7 +248,8 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
       pools.push_back(*taken("--gpus"));
     } else if (const auto zone = taken("--zone")) {
       zones.push_back(*zone);
-      while (word == "--zone" && i + 1 < words.size() && words[i + 1][0] != '-')  // several behind one flag
+      // A flag may have several values.
+      while (word == "--zone" && i + 1 < words.size() && words[i + 1][0] != '-')
         zones.emplace_back(words[++i]);
     } else {
       says_more = says_more || gpus;
@@ -272,8 +274,8 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
   return out;
 }
 
-// Declaring the hundreds of flags of all verbs takes longer than many an answer: those of a verb that no word names are
-// left out, unless one that is named asks for them.
+// Declaring the hundreds of flags of all verbs takes longer than many answers. So only verbs that occur in
+// the words are declared, and the verbs that these need.
 std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
                                     std::span<const char* const> words) {
   const auto is_named = [&](const Verb& verb) {
@@ -291,17 +293,13 @@ std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
   return declared;
 }
 
-// Runs the verb whose flags were read from `parsed`.
+// Runs the requested verb with the flags in `parsed`.
 int run_parsed(const CLI::App& app, std::span<const Declared> declared, std::span<const char* const> given,
                std::span<const char* const> parsed) {
   for (const Declared& verb : declared) {
     if (!verb.app->parsed()) continue;
     if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
       return fail(kBadInput, pairs.error().message());
-    if (current_sink != nullptr && current_sink->listener->reads_only_in) {
-      if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
-        return fail(kBadInput, flag + ": files are not written here");
-    }
     const Running running{given, parsed};
     return code_of(verb.action());
   }
@@ -339,13 +337,13 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });
 
   const std::vector<Declared> declared = declare_verbs(app, program, {argv, static_cast<std::size_t>(argc)});
-  app.footer(program.footer);  // not of the verbs, which take that of the program when they are declared
+  app.footer(program.footer);  // not for the verbs, which get that of the program when they are declared
   make_strict(app);
   const auto is_verb = [&](std::string_view word) {  // or a flag
     return word.starts_with('-') ||
            std::ranges::any_of(declared, [&](const Declared& verb) { return verb.app->get_name() == word; });
   };
-  // As many other programs have it.
+  // As in many other programs, `help` means --help.
   if (argc > 1 && std::string_view{argv[1]} == "help") {
     if (argc > 2 && !is_verb(argv[2]))
       return fail(kBadInput, unknown_word(argv[2], {&app, ""}, app) + " (see `" + program.name + " --help`)");
@@ -360,7 +358,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   if (forwarding != program.verbs.end())
     return code_of(forwarding->forward({argv + 1, static_cast<std::size_t>(argc - 1)}));
 
-  // --help and --version would win over a verb that there is not.
+  // Without this check, --help and --version would hide the error for an unknown verb.
   if (argc > 1 && !is_verb(argv[1]))
     return fail(kBadInput, unknown_word(argv[1], {&app, ""}, app) + " (see `" + program.name + " --help`)");
   try {
@@ -381,7 +379,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   return run_parsed(app, declared, given, words);
 }
 
-// What was printed stands in buffers until here. `code`, or that of a result that could not be written.
+// Flushes the buffered output. Returns `code`, or the code for output that could not be written.
 int finish(int code) {
   errno = 0;
   std::cout.flush();
@@ -400,7 +398,7 @@ int run_command_line(const Program& program, int argc, const char* const* argv) 
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "%s: error: out of memory\n", program.name.c_str());
   } catch (const std::exception& bug) {
-    if (std::ferror(stdout) != 0) return finish(kSuccess);  // fmt's way to say it
+    if (std::ferror(stdout) != 0) return finish(kSuccess);  // how fmt reports write errors
     std::fprintf(stderr, "%s: error: internal error, please report it: %s\n", program.name.c_str(),
                  bug.what());
   }
@@ -458,7 +456,8 @@ VerbOutcome run_verb(const Program& program, const std::vector<std::string>& wor
   } catch (const std::exception& bug) {
     outcome.code = fail(kInternalError, fmt::format("internal error, please report it: {}", bug.what()));
   }
-  if (is_stop_requested()) outcome = {.code = kInternalError, .error = "interrupted"};  // not half an answer
+  // An incomplete answer is not printed.
+  if (is_stop_requested()) outcome = {.code = kInternalError, .error = "interrupted"};
   current_sink = before;
   return outcome;
 }

@@ -4,8 +4,8 @@
 
 namespace stepcast::cli {
 
-// The commit that was built, as `git describe` has it; empty where neither git nor a source archive tells. No answer depends on
-// it, and no other source does: another commit compiles one file anew.
+// The commit of this build, as `git describe` prints it; empty if it is not known. No answer depends on it,
+// and only one source file uses it, so that a new commit recompiles only that file.
 [[nodiscard]] std::string_view commit();
 
 }  // namespace stepcast::cli

@@ -1,4 +1,4 @@
-// stepcast compare: what differs between two steps, from any files that hold one.
+// stepcast compare: shows the differences between two steps, from files of any kind.
 
 #include <charconv>
 #include <cmath>
@@ -49,7 +49,7 @@ Result<double> percent_of(const std::string& text) {
       .expected("a share such as 3%");
 }
 
-// One of the two files. A pipe, as of <(stepcast predict ... --json), gives what it holds once.
+// One of the two files. A pipe, such as <(stepcast predict ... --json), can be read only once.
 class Side {
  public:
   explicit Side(std::string file) : file_(std::move(file)) {}
@@ -68,10 +68,10 @@ class Side {
 
  private:
   std::string file_;
-  std::optional<std::string> text_;  // of a pipe
+  std::optional<std::string> text_;  // the content of a pipe
 };
 
-// A log of rates takes from the other side how much work a step is, whichever comes first.
+// A log with rates takes the amount of work per step from the other side, whichever side comes first.
 Result<std::pair<Forecast, Forecast>> read_pair(const CompareOptions& options) {
   Side side_a{options.a}, side_b{options.b};
   Result<Forecast> a = side_a.read(nullptr);

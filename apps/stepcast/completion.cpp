@@ -1,5 +1,5 @@
-// stepcast completion: a script that completes verbs, flags, models and platforms in bash, zsh or fish, and the manual page.
-// Verbs and flags come from the tables that the command line itself is read by; names are asked for when they are completed.
+// stepcast completion: a script for bash, zsh or fish that completes verbs, flags, models and platforms; and the
+// manual page. Verbs and flags come from the tables of the command line; names are queried during completion.
 
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ std::string words_of_flags(const CLI::App& app) {
   return words;
 }
 
-// One line of the `case` of a verb and of each of its subcommands.
+// One line of the shell's `case` for a verb, and for each subcommand.
 std::string cases_of(const CLI::App& app, const std::string& path) {
   std::string text, words = words_of_flags(app);
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -74,7 +74,7 @@ std::vector<const CLI::App*> subcommands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// In single quotes of fish.
+// The text in single quotes of fish.
 std::string fish_word(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, text.find('\n'))) {
@@ -116,7 +116,7 @@ std::string fish_script(const CLI::App& root) {
   return text;
 }
 
-// As roff takes it: backslashes and hyphens are its own, and so is a dot in front of a line.
+// The text escaped for roff: backslashes, hyphens, and a dot at the start of a line.
 std::string roff(std::string_view text) {
   std::string out;
   bool begins_line = true;

@@ -20,7 +20,7 @@ struct CurveQuestion {
   std::string flags;
 };
 
-// Layouts that run collectives over `n_gpus` GPUs.
+// Layouts with collectives over `n_gpus` GPUs.
 std::vector<CurveQuestion> curve_questions(std::int64_t n_gpus) {
   constexpr std::int64_t kMostTensorParallel = 8;
   using S = JobSettings;
@@ -48,7 +48,7 @@ std::vector<CurveQuestion> curve_questions(std::int64_t n_gpus) {
   return out;
 }
 
-// Nothing: the layout does not fit the platform.
+// The step time; nothing if the layout does not fit the platform.
 std::optional<double> step_ms(const StepModel& steps, const CurveQuestion& question) {
   const Result<ResolvedJob> job = resolve(question.job);
   if (!job) return std::nullopt;
@@ -75,11 +75,11 @@ CurveEffects effects_of_curves(const Platform& before, const Platform& after) {
   CurveEffects effects;
   const StepModel base{before};
   double most = kChange;
-  std::map<std::string, double> base_ms;  // [flags]
+  std::map<std::string, double> base_ms;  // by flags
   for (const CollectiveCurve& curve : after.curves) {
     if (std::ranges::find(before.curves, curve) != before.curves.end()) continue;
     Platform one = before;
-    std::erase_if(one.curves, [&](const CollectiveCurve& old) {  // those that `after` replaced
+    std::erase_if(one.curves, [&](const CollectiveCurve& old) {  // the curves that `after` has replaced
       return std::ranges::find(after.curves, old) == after.curves.end() && old.collective == curve.collective;
     });
     one.set(curve);

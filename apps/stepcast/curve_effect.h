@@ -1,4 +1,4 @@
-// What newly measured curves of collectives change in forecasts.
+// The effect of newly measured collective curves on forecasts.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace stepcast::cli {
 
 struct CurveEffects {
-  // The question whose step changes most, with the step before and after; empty: none of those that were tried changes.
+  // The tried forecast that changes most, with the step before and after; empty if none changes.
   std::string largest;
-  // "all_reduce on 18 x 4 GPUs: why no forecast that was tried uses it".
+  // Curves without effect: "all_reduce on 18 x 4 GPUs: why none of the tried forecasts uses it".
   std::vector<std::string> unused;
 };
 
-// Asks `before` and `after` for steps of as many GPUs as each curve joins that `after` alone has, in the layouts that run its
-// collective: tensor, data and pipeline parallelism, sharded and not, and experts.
+// Forecasts steps with `before` and `after` on the number of GPUs of each new curve, in layouts that use its
+// collective: tensor, data, pipeline and expert parallelism, with and without sharding.
 [[nodiscard]] CurveEffects effects_of_curves(const Platform& before, const Platform& after);
 
 }  // namespace stepcast::cli

@@ -23,7 +23,7 @@
 namespace stepcast::cli {
 namespace {
 
-// --nodes 4: so many GPUs as four nodes have.
+// --nodes 4: the number of GPUs of four nodes.
 Status count_nodes(std::optional<std::int64_t> nodes, PredictRequest& request) {
   if (!nodes) return Ok{};
   if (request.job.n_gpus)
@@ -40,7 +40,7 @@ Status count_nodes(std::optional<std::int64_t> nodes, PredictRequest& request) {
   return Ok{};
 }
 
-// Rows of a table of runs, of the GPU that is asked for.
+// Rows of a table of runs with the requested GPU.
 Result<std::vector<MeasuredTime>> steps_of_table(const std::string& file, const std::string& platform) {
   STEPCAST_ASSIGN(const Platform on, load_platform(platform));
   STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file));
@@ -57,7 +57,7 @@ Result<std::vector<MeasuredTime>> steps_of_table(const std::string& file, const 
   return steps;
 }
 
-// Tables are read here, what else was measured where the step is forecast.
+// Tables are read here; other measurements are read when the step is forecast.
 Status take_measured(const DescribedStep& step, PredictRequest& request) {
   if (step.measured == std::vector<std::string>{"none"}) return Ok{};
   auto rows = std::make_shared<MeasuredTimes>();

@@ -1,4 +1,4 @@
-// A step that nobody recorded, in the words of `stepcast predict`: the command line and the Python package mean the same.
+// A described step with the options of `stepcast predict`, shared by the command line and the Python package.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 namespace stepcast::cli {
 
 struct DescribedStep : JobWords {
-  PredictRequest request;                   // what our own flags say
-  std::vector<std::string> megatron_flags;  // hold over `command_line`
-  std::vector<std::string> own_flags;  // those that are none of Megatron's, which a mistyped one may mean
-  std::vector<std::string> measured;   // steps: words, tables of runs, logs; "none"
-  std::string open_layout;             // a word of `--layout`; empty: not said
-  std::optional<std::int64_t> nodes;   // of the platform, instead of GPUs
-  bool platform_is_named = false;      // and not left to the default
+  PredictRequest request;                   // from our flags
+  std::vector<std::string> megatron_flags;  // override `command_line`
+  std::vector<std::string> own_flags;       // flags other than Megatron's, as candidates for suggestions
+  std::vector<std::string> measured;        // measured steps: words, tables of runs, logs; or "none"
+  std::string open_layout;                  // value of `--layout`; empty: not given
+  std::optional<std::int64_t> nodes;        // number of nodes, instead of GPUs
+  bool platform_is_named = false;           // not the default
 };
 
-// What shows which subject a step is of, in the words of flags: config and command line are names of files, or the latter
-// itself. Files alone are looked into: a pipe can be read once.
+// The parts of a job that determine its subject. `config` and the command line are names of files, or the
+// command line itself. Only regular files are opened, because a pipe can be read only once.
 [[nodiscard]] Job job_as_named(const std::string& model, const std::string& config,
                                const std::string& command_line);
 
-// Errors: words that are not known, files that cannot be read, what contradicts itself.
+// The request for a step. Errors: unknown words, unreadable files, contradictions.
 [[nodiscard]] Result<PredictRequest> request_of(const DescribedStep& step);
 
-// What was left to us and what may have been meant otherwise, before the other notes.
+// Adds notes about assumptions and ambiguous options before the other notes.
 void add_notes(const DescribedStep& step, Forecast& forecast);
 
 }  // namespace stepcast::cli

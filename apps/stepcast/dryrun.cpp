@@ -1,5 +1,5 @@
-// stepcast dryrun: runs a program of PyTorch on the CPU of this machine, records a step of every class of ranks, and
-// forecasts the records as `predict --trace` does. The Python package stepcast.dryrun runs and records.
+// stepcast dryrun: runs a PyTorch program on the CPU of this machine, records a step of each rank class, and
+// forecasts the records like `predict --trace`. The Python package stepcast.dryrun runs and records.
 
 #include <cerrno>
 #include <csignal>
@@ -44,7 +44,7 @@ fs::path folder_of_this_program() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-// The Python half: in the wheel above bin/, in a source tree beside build/.
+// The folder of the Python package: above bin/ in a wheel, next to build/ in a source tree.
 Result<fs::path> python_package() {
   const fs::path here = folder_of_this_program();
   for (const fs::path& place :
@@ -57,7 +57,7 @@ Result<fs::path> python_package() {
       "pip install stepcast");
 }
 
-// As CUDA calls the device: "NVIDIA H100 80GB HBM3".
+// The name of the device in CUDA: "NVIDIA H100 80GB HBM3".
 std::string device_name_of(const Device& device) {
   for (const std::string& alias : device.aliases)
     if (alias.starts_with("NVIDIA ")) return alias;
@@ -104,7 +104,7 @@ std::vector<std::string> words_of(const DryRunOptions& options, const fs::path& 
   return words;
 }
 
-// Runs `words` to their end and returns the exit code. Ctrl-C reaches the child, which ends what it started.
+// Runs `words` as a child process and returns its exit code. Ctrl-C reaches the child, which ends its own children.
 Result<int> run_child(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -143,7 +143,7 @@ Result<int> run_dryrun(const DryRunOptions& options) {
   if (fs::is_directory(libraries, ignored)) ::setenv("STEPCAST_DRYRUN_LIBRARIES", libraries.c_str(), 0);
   STEPCAST_ASSIGN(const int code, run_child(words_of(options, package, platform)));
   if (code != 0) return code;
-  // One path for every answer: what `predict` says of the folder.
+  // All answers are those of `predict` for the folder of records.
   std::vector<std::string> words{"predict", "--trace", options.output, "--platform", options.platform};
   for (const std::string& change : options.what_if) {
     words.emplace_back("--what-if");

@@ -1,4 +1,4 @@
-// The flags of a command line, for who says some of them otherwise.
+// The flags of a command line as a list, for code that changes some of them.
 //
 //   Flags flags = flags_in(given_words(), Question::traces);
 //   std::erase_if(flags, [](const Flag& f) { return is_of_output(f, Question::traces); });
@@ -15,11 +15,12 @@
 
 namespace stepcast::cli {
 
-// What to change is worth a line from this share of the step on: less is what steps of one run differ by (assumed).
+// Smallest share of the step that is worth a suggestion; smaller savings are within the variation between
+// steps of one run (assumed).
 inline constexpr double kWorthSaying = 0.01;
 inline constexpr std::size_t kMostActions = 5;
 
-// A flag with the words behind it, by the shortest of its names.
+// A flag, by its shortest name, with its values.
 struct Flag {
   std::string name;
   std::vector<std::string> values;
@@ -27,14 +28,14 @@ struct Flag {
 };
 using Flags = std::vector<Flag>;
 
-// Words in front of the first flag are left out: the verb.
+// The flags in `words`; words before the first flag (the verb) are skipped.
 [[nodiscard]] Flags flags_in(std::span<const std::string> words, Question question);
 [[nodiscard]] std::vector<std::string> words_of(const Flags& flags);
 [[nodiscard]] bool is_said(const Flags& flags, std::string_view name);
-// What is asked of the answer, and not of the step.
+// Whether a flag concerns the output and not the step.
 [[nodiscard]] bool is_of_output(const Flag& flag, Question question);
-// `wanted`: the value of --advice, "on", "off"; empty: on for a command line of its own. Programs ask for one job after the other,
-// and wait for each.
+// Whether to compute suggestions. `wanted`: the value of --advice, "on" or "off"; empty: on for the command
+// line, off for other programs, which ask for many jobs and wait for each.
 [[nodiscard]] bool wants_advice(std::string_view wanted);
 
 }  // namespace stepcast::cli

@@ -92,7 +92,7 @@ bool is_listed(const CLI::Option& option, std::string_view flags) {
   });
 }
 
-// Hides all flags but those in `first`, and returns the names of the others under their headings.
+// Hides all flags except those in `first`. Returns the names of the hidden ones by heading.
 std::vector<Group> hide_all_but(CLI::App& verb, std::string_view first) {
   std::vector<Group> groups;
   for (CLI::Option* option : verb.get_options()) {
@@ -112,7 +112,7 @@ std::vector<Group> hide_all_but(CLI::App& verb, std::string_view first) {
   return groups;
 }
 
-// "  Layout and batch (14): --vp, --schedules, ..." in one line.
+// One line for hidden flags: "  Layout and batch (14): --vp, --schedules, ...".
 std::string line_of(const Group& group) {
   constexpr std::string_view kMore = ", ...";
   std::string line = fmt::format("  {} ({}):", group.first, group.second.size());

@@ -1,5 +1,5 @@
-// What `--help` prints: at most kLongestHelp lines. Verbs with more flags show the first ones and the names of the others;
-// `--help-all` prints every flag.
+// The output of `--help`: at most kLongestHelp lines. Verbs with more flags show the most important ones and
+// the names of the others; `--help-all` shows all.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 namespace stepcast::cli {
 
-inline constexpr std::size_t kLongestHelp = 60;  // lines of kHelpColumns: two screens of a terminal
-inline constexpr std::size_t kHelpColumns = 80;  // through a pager or into a file, as manual pages are
+inline constexpr std::size_t kLongestHelp = 60;  // lines of kHelpColumns: two terminal screens
+inline constexpr std::size_t kHelpColumns = 80;  // for pagers and files, as in manual pages
 
-// Of one verb: "predict", "calibrate kernels".
+// Help of one verb: "predict", "calibrate kernels".
 struct VerbHelp {
   std::string_view verb;
   std::string_view examples;     // lines below `Examples:`
-  std::string_view first_flags;  // "--model --gpus": what a beginner needs; of verbs with many flags
+  std::string_view first_flags;  // "--model --gpus": the flags for beginners, for verbs with many flags
 };
 
-// The verbs of `stepcast`.
+// Help of all verbs of `stepcast`.
 [[nodiscard]] std::span<const VerbHelp> stepcast_help();
 
-// What `stepcast` prints without arguments: what it is, five commands to try and where the help is.
+// The output of `stepcast` without arguments: what it is, five commands to try, and where to find help.
 [[nodiscard]] std::string first_screen();
 
-// The text of `--help` (`all`: of `--help-all`) of the verb `path` of `root`, whose flags are declared in `verb`. Verbs that
-// `verbs` does not list are printed in full. Changes the groups of the flags and the footer of `verb`.
+// The text of `--help` (with `all`: of `--help-all`) for the verb `path` of `root`. The flags must be declared in
+// `verb`. Verbs that are not in `verbs` are printed in full. Changes the groups of the flags and the footer of `verb`.
 [[nodiscard]] std::string help_text(const CLI::App& root, CLI::App& verb, std::string_view path,
                                     std::span<const VerbHelp> verbs, bool all);
 

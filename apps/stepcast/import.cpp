@@ -1,4 +1,4 @@
-// stepcast import: the traces of one rank as one small file.
+// stepcast import: converts the traces of one rank into one small file.
 
 #include <cstdint>
 #include <filesystem>
@@ -41,7 +41,7 @@ std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
   return sum;
 }
 
-// "step 12, ": what is kept.
+// What the file contains: "step 12, ".
 std::string step_text(const RankFile& file, bool all_steps) {
   if (file.step) return fmt::format("step {}", *file.step);
   return all_steps ? "all steps" : "the whole file, which has no steps";

@@ -1,10 +1,9 @@
-// Verbs run inside another program, which gets as values what the command line prints: the Python package does.
+// Runs verbs inside another program, such as the Python package, which gets the printed output as values.
 //
 //   const VerbOutcome outcome = run_verb({"plan", "--model", "gpt3-175b", "--gpus", "64", "--json"}, {.wants_tables = true});
 //   outcome.code, outcome.output, outcome.error, outcome.tables["priced"]
 //
-// Nothing is printed, and nothing is kept from one call to the next but what the listener's sessions keep. Any number of threads
-// may run verbs.
+// Nothing is printed. Only the sessions of the listener are kept between calls. Verbs may run on several threads.
 #pragma once
 
 #include <filesystem>
@@ -24,39 +23,39 @@ namespace stepcast::cli {
 struct Program;
 
 struct VerbOutcome {
-  int code = 0;        // the exit code (verbs.h)
-  std::string output;  // what goes to standard output
-  std::string error;   // one line without "stepcast: error: "; empty where `code` is not an error
+  int code = 0;        // exit code (verbs.h)
+  std::string output;  // the text of standard output
+  std::string error;   // one line without "stepcast: error: "; empty if `code` is not an error
   std::map<std::string, std::string> tables;  // as CSV, by name; see offer_table()
 };
 
 struct VerbListener {
   bool wants_tables = false;
-  // A verb reads what ships and files in these folders, and fails where it is asked to write one.
+  // Restricts reading to built-in files and these folders, and makes writing an error.
   std::optional<std::vector<std::filesystem::path>> reads_only_in{};
-  // What is being done, as a terminal would show it. Called from any thread, one at a time.
+  // The current activity, as a terminal would show it. Called from any thread, never concurrently.
   std::function<void(std::string_view)> progress;
-  // Asks the verb to end (base/stop.h), which then fails with "interrupted"; where it never can, the caller's scope does.
+  // Stops the verb (base/stop.h), which then fails with "interrupted". Without it the scope of the caller applies.
   std::stop_token stop{};
-  // Platforms and prices that are kept for the next question about a platform; without it every verb loads its own.
+  // Returns a session with cached platforms and prices. Without it every verb loads its platforms.
   std::function<std::shared_ptr<const Session>(const std::string& platform)> session{};
 };
 
-// `words` are those behind the name of the program, which is `stepcast` where it is not given.
+// `words` are the words after the program name. Without `program` it is `stepcast`.
 [[nodiscard]] VerbOutcome run_verb(const Program& program, const std::vector<std::string>& words,
                                    const VerbListener& listener = {});
 [[nodiscard]] VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& listener = {});
 
-// What a verb tells the caller of run_verb() on this thread; null on a command line.
+// Connects a verb to the caller of run_verb() on this thread; null for a command line.
 struct VerbSink {
   const VerbListener* listener = nullptr;
   VerbOutcome* outcome = nullptr;
 };
 [[nodiscard]] const VerbSink* verb_sink();
-// That of the listener, or one of this question.
+// The session of the listener, or a new one.
 [[nodiscard]] std::shared_ptr<const Session> session_for_question(const std::string& platform);
 
-// A verb offers what is too long for its output; `csv` is called where somebody takes it.
+// Offers a table that is too long for the output. `csv` is called only if the caller wants tables.
 void offer_table(const std::string& name, const std::function<std::string()>& csv);
 
 }  // namespace stepcast::cli

@@ -1,4 +1,4 @@
-// stepcast inspect: what is in a trace file, and is it usable.
+// stepcast inspect: shows what a trace file contains and whether it is usable.
 
 #include <algorithm>
 #include <cstdint>
@@ -44,18 +44,18 @@ struct InspectOptions {
   bool operations = false;
   bool tf32 = false;
   std::string profiler_trace;
-  std::string tables;  // of indices
+  std::string tables;  // for files of indices
   std::int64_t batch_samples = 0;
   std::string ranks;
-  ListOptions list;  // of `ranks`
+  ListOptions list;  // for `ranks`
 };
 
-// A file as it is shown; nothing where it is of a rank that nobody asked for.
+// A file with its description; nothing if its rank was not requested.
 using Inspected = Result<std::optional<InspectedFile>>;
 
 bool is_npz(const std::string& file) { return file.ends_with(".npz") && ZipFile::is_zip(file); }
 
-// The first bytes of a file, of gzip's content; nothing where it cannot be read.
+// The first bytes of a file after decompression; empty if it cannot be read.
 std::string beginning_of(const std::string& file) {
   Result<ByteSource> source = ByteSource::open(file);
   if (!source) return {};
@@ -63,7 +63,7 @@ std::string beginning_of(const std::string& file) {
   return start ? std::string{*start} : std::string{};
 }
 
-// Says on a terminal how far the reading is.
+// Runs `read` and shows its progress on a terminal.
 template <class Read>
 auto shown_reading(const std::string& file, const Read& read) {
   const std::string what = fmt::format("inspect {}", std::filesystem::path{file}.filename().string());
@@ -73,11 +73,11 @@ auto shown_reading(const std::string& file, const Read& read) {
   return read(file, how);
 }
 
-// The profiler trace of the same rank in the same folder, if there is one that goes with the file.
+// The profiler trace of the same rank in the same folder; nothing if there is none or it does not match the file.
 std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   ListOptions how;
-  // A folder may hold thousands of ranks: where names tell them, only this one's traces are read.
+  // A folder may have thousands of ranks. If file names show the rank, only the traces of this rank are read.
   if (const auto rank = rank_in_name(file.filename().string())) how.ranks = {*rank};
   const auto listing = list_traces(std::vector{folder}, how);
   if (!listing.ok()) return std::nullopt;
@@ -113,7 +113,7 @@ Inspected inspect_operations(const std::string& file, const ExecutionTrace& trac
   return {inspected(trace, traced, std::move(times))};
 }
 
-// Whether the file, which says `rank` of itself, is of a rank that was asked for. By a pattern its name tells.
+// Whether a file with the rank `rank` was requested. With a pattern, the rank in the file name counts.
 Result<bool> is_asked_for(const std::string& file, const InspectOptions& options,
                           std::optional<std::int32_t>& rank, std::set<std::int32_t>& shown_ranks) {
   TraceListing names;
@@ -130,7 +130,7 @@ Result<bool> is_asked_for(const std::string& file, const InspectOptions& options
   return true;
 }
 
-// What was asked for that a training log does not have.
+// A requested option that does not exist for training logs; nothing if there is none.
 std::optional<std::string> refuses_logs(const InspectOptions& options) {
   if (options.operations) return "--operations is for execution traces and profiler traces";
   if (!options.list.ranks.empty()) return "--ranks is for traces";
@@ -145,7 +145,7 @@ Status refuse_operations(const std::string& file, const InspectOptions& options,
 constexpr const char* kReadable =
     "a trace, a training log, an event file of TensorBoard or a table of embedding tables";
 
-// What can be read neither once nor at all.
+// Errors: a file that is missing or cannot be read.
 Status check_readable(const std::string& file, const std::string& beginning) {
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(file, ignored);
@@ -211,7 +211,7 @@ Inspected inspect_profile(const std::string& file, RecordedRank rank, const Insp
                     kernel_time_coverage(operators.trace, traced, rank, operators.node_of_op))};
 }
 
-// `shown_ranks` takes the rank of a file where ranks were asked for.
+// `shown_ranks` receives the rank of the file if ranks were requested.
 Inspected inspect(const std::string& file, const std::string& beginning, const InspectOptions& options,
                   std::set<std::int32_t>& shown_ranks) {
   STEPCAST_TRY(check_readable(file, beginning));
@@ -256,10 +256,11 @@ Inspected inspect(const std::string& file, const std::string& beginning, const I
 
 struct Files {
   std::vector<std::string> to_read;
-  std::vector<TraceListing::Other> others;  // in folders, that are no traces
+  std::vector<TraceListing::Other> others;  // files in folders other than traces
 };
 
-// Named files as they are, folders by what they hold; where names tell, only those of the ranks asked for.
+// The files to inspect: named files, and traces in named folders. If file names show ranks, only requested
+// ranks are included.
 Result<Files> find_files(const InspectOptions& options) {
   Files found;
   std::vector<std::string> of_other_ranks;
@@ -284,12 +285,12 @@ Result<Files> find_files(const InspectOptions& options) {
     for (const std::filesystem::path& file : listing.files()) found.to_read.push_back(file.string());
     found.others.insert(found.others.end(), listing.others.begin(), listing.others.end());
   }
-  // Names may mislead: where none shows a rank that was asked for, the files say it.
+  // File names may be misleading. If none shows a requested rank, the ranks inside the files decide.
   if (found.to_read.empty()) found.to_read = std::move(of_other_ranks);
   return found;
 }
 
-// Shows files as text one by one, or keeps them for one JSON document.
+// Prints files as text one by one, or collects them into a JSON document.
 class Output {
  public:
   Output(bool is_json, bool details, std::size_t n_files)
@@ -313,7 +314,7 @@ class Output {
   }
 
  private:
-  // "rank0.json: profiler trace (kineto)": of several files the format.
+  // A heading with the format, for several files: "rank0.json: profiler trace (kineto)".
   static std::string listed(const ReportDocument& document) {
     const auto* facts = document.first_screen
                             ? std::get_if<ReportTable>(&document.first_screen->blocks.front().content)
@@ -332,7 +333,7 @@ class Output {
   InspectAnswer answer_;
 };
 
-// Files that are some subject's own, and no traces: each subject looks at its own together.
+// Inspects files of subjects other than traces. Each subject inspects all of its files together.
 std::map<std::string, Inspected> inspect_own(const InspectOptions& options,
                                              const std::vector<std::string>& files,
                                              const std::vector<std::string>& beginnings) {
@@ -350,7 +351,7 @@ std::map<std::string, Inspected> inspect_own(const InspectOptions& options,
   return found;
 }
 
-// Every file that can be read is shown; then the first error ends the program.
+// Shows every readable file. The first error then determines the exit code.
 Result<int> run_inspect(InspectOptions options) {
   if (!options.ranks.empty()) {
     STEPCAST_ASSIGN(options.list.ranks, parse_ranks(options.ranks));

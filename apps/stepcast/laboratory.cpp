@@ -1,5 +1,5 @@
-// Verbs that measure stepcast itself: they are those of the program stepcast-lab (lab/), which runs instead of this one
-// where it lies beside it.
+// Verbs that measure stepcast itself. They belong to the program stepcast-lab (lab/), which is executed
+// instead of this one if it is in the same folder.
 
 #include <cerrno>
 #include <cstdio>
@@ -24,7 +24,7 @@ Result<int> run_laboratory(std::span<const char* const> words) {
         .found(verb_sink() != nullptr ? "a call from another program" : "none in the folder of this program")
         .advice("in a checkout, build and run it with `./dev lab`");
   }
-  // It says what the user typed, and not what it is called itself.
+  // Its messages should contain what the user typed, not its program name.
   std::vector<char*> arguments{const_cast<char*>("stepcast")};  // execv changes none of them
   for (const char* word : words) arguments.push_back(const_cast<char*>(word));
   arguments.push_back(nullptr);

@@ -65,13 +65,13 @@ void restrict_values(CLI::Option& option, const OptionValues& values) {
   if (!values.needs.empty()) option.needs(std::string{values.needs});
 }
 
-// `flag` belongs to `what`, which one of `partners` asks for.
+// `flag` belongs to `what`, which one of the flags in `partners` selects.
 struct Pair {
   std::string_view flag, what;
   std::array<std::string_view, 4> partners;
 };
 
-constexpr std::string_view kOutput = "FILE";  // of add_output_option()
+constexpr std::string_view kOutput = "FILE";  // value name of add_output_option()
 constexpr std::string_view kScenarios = "straggler scenarios", kTraining = "a training";
 constexpr Pair kPairs[] = {
     {"seed", kScenarios, {"scenarios"}},
@@ -93,7 +93,7 @@ bool is_given(const CLI::Option* option) { return option != nullptr && option->c
 Status check_partners(const CLI::App& verb) {
   for (const Pair& pair : kPairs) {
     if (!is_given(option_of(verb, pair.flag))) continue;
-    // Beside a described step it is Megatron-LM's, and changes nothing.
+    // For a described step, --seed is a flag of Megatron-LM without effect.
     if (pair.flag == "seed" && !is_given(option_of(verb, "trace")) && option_of(verb, "trace") != nullptr)
       continue;
     std::vector<std::string> known;
@@ -119,7 +119,7 @@ Status check_format(const CLI::App& verb) {
       "leave one of the two out");
 }
 
-// A device takes several results one behind the other, a file keeps the last.
+// A device may receive several results; a file would keep only the last one.
 Status check_outputs(const CLI::App& verb) {
   std::vector<std::pair<std::filesystem::path, std::string>> places;
   for (const CLI::Option* option : verb.get_options()) {
@@ -141,7 +141,7 @@ Status check_outputs(const CLI::App& verb) {
   return Ok{};
 }
 
-// A file that is named twice would count twice; `inspect` counts nothing.
+// Errors: a file that is given twice, because it would count twice. `inspect` does not count, so it is excluded.
 Status check_places(const CLI::App& verb) {
   if (verb.get_name() == "inspect") return Ok{};
   for (const CLI::Option* option : verb.get_options()) {
@@ -166,15 +166,15 @@ bool is_file(const std::filesystem::path& place) {
   return std::filesystem::is_regular_file(place, ignored);
 }
 
-// Files that stand behind the flags of a verb and between them. A platform stands for those that it extends, a folder of
-// traces for what is in it. Other words that happen to be the name of a folder, as in `--gpus 8`, mean none.
+// Input files among the values of a verb's flags and arguments. A platform includes the platforms that it extends,
+// a folder of traces its files. Other values that are accidentally names of folders (`--gpus 8`) are ignored.
 std::vector<std::filesystem::path> files_read_by(const CLI::App& verb) {
-  // `calibrate` may write over its own platform, and says itself which of those that this extends it may not.
+  // `calibrate` may overwrite its own platform, and checks later which of the extended platforms are protected.
   const bool calibrates = verb.get_parent() != nullptr && verb.get_parent()->get_name() == "calibrate";
   std::vector<std::filesystem::path> files;
   for (const CLI::Option* option : verb.get_options()) {
     if (option->count() == 0 || option->get_type_name() == kOutput) continue;
-    if (is_any_of(*option, {"name", "document"})) continue;  // read by nobody
+    if (is_any_of(*option, {"name", "document"})) continue;  // not read
     const bool is_platform = is_any_of(*option, {"platform", "links-of", "recorded-on", "rank-platform"});
     if (calibrates && is_platform) continue;
     for (const std::string& word : option->results()) {
@@ -194,7 +194,7 @@ std::vector<std::filesystem::path> files_read_by(const CLI::App& verb) {
   return files;
 }
 
-// Results that are there already are replaced, unless they are read to make the new ones.
+// Existing results are replaced, unless they are inputs of the new ones.
 Status check_inputs(const CLI::App& verb) {
   std::vector<std::filesystem::path> results;
   for (const CLI::Option* option : verb.get_options()) {
@@ -297,7 +297,7 @@ bool is_above_zero(CLI::Option& option) {
 
 void make_strict(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
-    if (option->get_expected_max() == 0) continue;  // a switch
+    if (option->get_expected_max() == 0) continue;  // a flag without value
     const std::string type = option->get_type_name();
     const bool whole = type.starts_with("INT") || type.starts_with("UINT");
     const bool takes_max = type == kWholeOrMax;
@@ -315,7 +315,7 @@ void make_strict(CLI::App& app) {
     if (whole) option->transform(CLI::Validator{spell_out, ""});
     if (type.starts_with("FLOAT")) option->transform(CLI::Validator{spell_out_number, ""});
     if (option->check_lname("date")) option->check(check_date);
-    // Added last to the front: looked at first.
+    // Validators are called in reverse order, so this one runs first.
     option->transform(CLI::Validator{[](std::string& text) {
                                        return text.empty() ? std::string{"found an empty value; is a shell "
                                                                          "variable not set?"}
@@ -346,12 +346,6 @@ Status check_lists(const CLI::App& app, std::span<const char* const> words) {
           .advice("write each entry between commas; is a shell variable not set?");
   }
   return Ok{};
-}
-
-std::string flag_that_writes(const CLI::App& verb) {
-  for (const CLI::Option* option : verb.get_options())
-    if (option->count() > 0 && option->get_type_name() == kOutput) return option->get_name();
-  return {};
 }
 
 Status check_pairs(const CLI::App& verb) {

@@ -1,11 +1,11 @@
-// The flags of a verb: those of the table of options (stepcast/sweep/option_table.h), or lines of its own.
+// The flags of a verb, from the option table (stepcast/sweep/option_table.h) or declared separately.
 //
 //   FlagList flags{app};
-//   flags.add_table(kPlanHeadings, kPlanQuestions, targets);   // all that `plan` has in the table
+//   flags.add_table(kPlanHeadings, kPlanQuestions, targets);   // all options of `plan` in the table
 //   flags.add("--critical-path", &o.report.critical_path, "longest contributors to show", {.shows_default = true});
 //
-// A verb that answers several questions tells which one is asked once the flags are parsed, and refuses what given() holds
-// besides.
+// A verb for several questions decides after parsing which one is asked, and rejects the flags in given()
+// that do not belong to it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace stepcast::cli {
 
 inline constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-// A bool is a switch. Nothing: the option is of another verb.
+// Where the value is stored. bool: a flag without value. monostate: the option belongs to another verb.
 using FlagTarget =
     std::variant<std::monostate, bool*, std::optional<bool>*, std::int64_t*, std::uint64_t*, unsigned*,
                  double*, std::string*, std::optional<std::int64_t>*, std::optional<double>*,
@@ -36,7 +36,7 @@ using FlagTarget =
                  std::vector<std::filesystem::path>*>;
 
 struct GivenFlag {
-  std::string name;  // the first of its long ones: "--tp"
+  std::string name;  // the first long name: "--tp"
   QuestionSet of = 0;
 };
 
@@ -49,25 +49,25 @@ inline constexpr char kRlHeading[] = "Post-training by reinforcement learning (-
 
 class FlagList {
  public:
-  // `app` has to outlive it.
+  // `app` must outlive the list.
   explicit FlagList(CLI::App& app) : app_(&app) {}
 
-  // Every option that the table has for `questions`, under the headings of the verb in their order. `targets`: where the
-  // value of each row of option_table() goes.
+  // Adds all options in the table for `questions`, under the headings of the verb. `targets`: where the value
+  // of each row of option_table() is stored.
   void add_table(std::span<const VerbHeading> headings, QuestionSet questions,
                  std::span<const FlagTarget> targets);
   void add(const Option& option, FlagTarget to, const char* heading = nullptr);
-  // `names` as CLI11 takes them: "--tp,--tensor-model-parallel-size".
+  // Adds one flag. `names` in CLI11's syntax: "--tp,--tensor-model-parallel-size".
   void add(std::string_view names, FlagTarget to, std::string_view meaning, const OptionValues& values = {}) {
     add(Option{.flags = names, .meaning = meaning, .values = values}, to);
   }
 
-  // What was given, in the order of the declarations.
+  // The given flags in the order of their declaration.
   [[nodiscard]] std::vector<GivenFlag> given() const;
   [[nodiscard]] bool is_given(const std::string& name) const;
-  // What the verb knows nothing of: flags of Megatron-LM, or words too many.
+  // Words that the verb does not know: flags of Megatron-LM, or superfluous words.
   [[nodiscard]] std::vector<std::string> remaining() const { return app_->remaining(); }
-  // "--gpus", "--global-batch-size".
+  // The long names of all flags: "--gpus", "--global-batch-size".
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
@@ -75,28 +75,25 @@ class FlagList {
   std::vector<std::pair<const CLI::Option*, QuestionSet>> flags_;
 };
 
-// What options take as values: numbers as people write them (base/spelled_number.h), and nothing that means nothing.
+// Validators of values. Numbers may be abbreviated (base/spelled_number.h).
 
-// For numbers of which none or fewer make no sense.
+// For numbers that must be positive. Returns the error text, empty if the text is valid.
 [[nodiscard]] std::string above_zero(const std::string& text);
 
-// "2024", "2024-05" or "2024-05-31": a day that there is.
+// An existing day, month or year: "2024", "2024-05" or "2024-05-31".
 [[nodiscard]] std::string check_date(const std::string& text);
 
-// "--gpus", "--global-batch-size": what the options of a verb are called.
+// The names of a verb's options: "--gpus", "--global-batch-size".
 [[nodiscard]] std::vector<std::string> flags_of(const CLI::App& app);
 
-// Makes every option of `app` and of its subcommands refuse empty values, as of a shell variable that is not set, and
-// read numbers as above. An option called --date takes dates alone.
+// Makes all options of `app` and its subcommands reject empty values (from unset shell variables) and accept
+// abbreviated numbers. Options with the name --date accept only dates.
 void make_strict(CLI::App& app);
 
-// Flags that say nothing without others, or that say the contrary of others: no verb takes them silently.
+// Checks of combinations of flags, so that no verb ignores a flag silently.
 
-// The words of a command line. Errors: an empty entry of a list, "1,,2", which CLI11 drops.
+// Errors: an empty entry in a list, "1,,2", which CLI11 would drop. `words` is the command line.
 [[nodiscard]] Status check_lists(const CLI::App& app, std::span<const char* const> words);
-
-// The first flag that was given and names a file to write, "--report"; empty if there is none.
-[[nodiscard]] std::string flag_that_writes(const CLI::App& verb);
 
 // Looks at the flags that were given to the verb. Errors: a flag without its partner (--seed without --scenarios), --json
 // beside another --format, two results into one file.

@@ -26,11 +26,11 @@ bool is_path(std::string_view reference) {
   return reference.find('/') != std::string_view::npos || reference.ends_with(".json");
 }
 
-// `reference` as the file that is written has to call it.
+// `reference` as it must be written in the file.
 std::string reference_from(const OutputFile& file, const std::string& reference) {
   if (!is_path(reference)) return reference;
   const fs::path base = fs::absolute(reference);
-  // A file that is read by another name, or copied from a pipe, is not read from where it stands now.
+  // An absolute path, for a file that is written under another name or copied from a pipe.
   if (!file.stands_at_its_path()) return base.generic_string();
   return fs::relative(base, fs::absolute(file.path()).parent_path()).generic_string();
 }
@@ -97,7 +97,7 @@ Platform PlatformOutput::begin(const Platform& base, const std::string& name) co
     calibrated.name = name;
   else if (file_ && !is_update_ && file_->is_regular())
     calibrated.name = file_->path().stem().string();
-  if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
+  if (calibrated.name != base.name) calibrated.aliases.clear();  // aliases belong to the base platform
   return calibrated;
 }
 
@@ -112,7 +112,7 @@ Status PlatformOutput::write_part(Platform part, const Platform& calibrated) con
   if (!file_) return Ok{};
   STEPCAST_TRY(calibrated.check());
   part.name = calibrated.name;
-  // Also records that are the same in the base, which may get them from the very file that is written.
+  // Includes records that are equal in the base, because the base may read them from the file that is written.
   return file_->write(platform_extension_json(part, Platform{}, {}));
 }
 

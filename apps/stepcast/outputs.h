@@ -1,4 +1,4 @@
-// What verbs have in common where they write files.
+// Common functions of verbs that write files.
 #pragma once
 
 #include <cstdint>
@@ -17,81 +17,82 @@
 
 namespace stepcast::cli {
 
-// An option that names a file to write.
+// Declares an option for an output file.
 CLI::Option* add_output_option(CLI::App& app, const std::string& flags, std::string& file,
                                const std::string& help);
 
-// Files that `places` stand for, to keep outputs from being written over them: a folder stands for the
-// measurements, traces and platforms in it and below.
+// Input files in `places`, to protect them from being overwritten. A folder means all measurements, traces
+// and platforms in it and its subfolders.
 [[nodiscard]] std::vector<std::filesystem::path> input_files(std::span<const std::filesystem::path> places);
 
-// Those of the names that are files.
+// The names that are existing files.
 [[nodiscard]] std::vector<std::filesystem::path> files_among(const std::vector<std::string>& names);
 
-// "a.csv, b": how a provenance calls them, without where they lie.
+// File names without folders, for provenance: "a.csv, b".
 [[nodiscard]] std::string names_of(std::span<const std::string> places);
 
-// The platform file that `calibrate` writes: one that extends the platform it began with or, where that was
-// given by its file and is itself to be written, the same one with new records in place of old ones. That
-// file then extends nothing any more, as what it took from others may be among what it said itself.
+// The platform file that `calibrate` writes. It extends the platform that it started with. If that platform
+// was given as a file and is overwritten, the file keeps its content with the new records, and extends no
+// other platform any more, because inherited records may be among its own.
 class PlatformOutput {
  public:
-  // `base` is what `reference` (--platform) stands for; `measurements` are files or folders. Without a `file`
-  // nothing is written. An error if the file is one of the measurements or of those that the platform
-  // extends. A part with records alone may be written over one that the platform extends.
+  // `base` is the platform of `reference` (--platform); `measurements` are files or folders. Without `file`
+  // nothing is written. Errors: the file is a measurement or a platform that the base extends. A part with
+  // records only may overwrite a file that the platform extends.
   enum class Content : std::uint8_t { platform, part };
   [[nodiscard]] static Result<PlatformOutput> at(const std::string& file, const std::string& reference,
                                                  const Platform& base,
                                                  std::span<const std::string> measurements,
                                                  Content content = Content::platform);
 
-  // `base` under the name of what is written: `name` if given.
+  // A copy of `base` with the name of the output: `name`, if given.
   [[nodiscard]] Platform begin(const Platform& base, const std::string& name) const;
-  // Nothing if no file was named.
+  // Writes the platform; does nothing if no file was given.
   [[nodiscard]] Status write(const Platform& calibrated, const Platform& base) const;
-  // Writes the records of `part` alone, under the name of `calibrated`, which must be sound with them.
+  // Writes only the records of `part`, with the name of `calibrated`. `calibrated` must be valid with them.
   [[nodiscard]] Status write_part(Platform part, const Platform& calibrated) const;
-  // "Written to mine.json", or nothing.
+  // "Written to mine.json", or empty.
   [[nodiscard]] std::string note() const;
 
  private:
   std::optional<OutputFile> file_;
-  std::string reference_;  // as the written file has to say it
+  std::string reference_;  // as the written file must spell it
   bool is_update_ = false;
 };
 
-// --report and --format: the answer of a verb as a page of HTML, as Markdown, as JSON.
+// --report and --format: the answer of a verb as an HTML page, Markdown or JSON.
 
 struct ReportOptions {
   std::string file, format = "text";
-  bool details = false;  // all sections in a terminal
+  bool details = false;  // print all sections
 };
 
-// `json` is set by --format json, too.
+// Declares the options. --format json also sets `json`.
 void add_report_options(CLI::App& app, ReportOptions& options, bool& json);
-// That alone, where --format is declared.
+// Reads --format into `json`, for verbs that declare it themselves.
 void read_format(CLI::App& app, bool& json);
 
 class ReportOutput {
  public:
-  // Looks at the file before the work begins. Errors: a file that cannot be written, or that is one of `inputs` (files, or
-  // folders with what was read).
+  // Checks the output before the work. Errors: a file that cannot be written, or that is one of `inputs`
+  // (files or folders that were read).
   [[nodiscard]] static Result<ReportOutput> at(const ReportOptions& options,
                                                std::span<const std::filesystem::path> inputs);
 
-  // Where a document is to be shown: without a page or Markdown in a terminal alone.
+  // Where the document is shown: only in a terminal, unless a page or Markdown was requested.
   [[nodiscard]] Shown made_for() const { return is_wanted() ? Shown::everywhere : Shown::terminal; }
-  // Whether a page has to be made.
+  // Whether a page or Markdown was requested.
   [[nodiscard]] bool is_wanted() const { return file_.has_value() || replaces_text(); }
-  // Markdown or a page, instead of the text.
+  // Whether Markdown or HTML is printed instead of the text.
   [[nodiscard]] bool replaces_text() const { return format_ == "md" || format_ == "html"; }
-  // Writes the page where a file was named, and prints what replaces the text; with the command line that runs.
+  // Writes the page if a file was given, and prints the Markdown or HTML that replaces the text. Adds the
+  // current command line.
   [[nodiscard]] Status give(ReportDocument document) const;
-  // The same, and prints what nothing replaces: `json` where there is any, else the text of the document.
+  // give(), then prints `json` if it is not empty, else the text of the document.
   [[nodiscard]] Status answer(const ReportDocument& document, const std::string& json) const;
-  // "Report written to ...", behind the text of an answer.
+  // Prints "Report written to ..." after an answer.
   void note() const;
-  // An answer behind which nothing else is said.
+  // answer() and note(), for verbs that print nothing else.
   [[nodiscard]] Result<int> finish(const ReportDocument& document, const std::string& json) const;
 
  private:
@@ -100,9 +101,9 @@ class ReportOutput {
   bool details_ = false;
 };
 
-// --details of a verb without pages.
+// Declares --details for verbs without reports.
 void add_details_flag(CLI::App& app, bool& details);
-// What a terminal shows of an answer: one screen, or all of it.
+// The text for a terminal: one screen, or with `details` all sections.
 [[nodiscard]] std::string terminal_text(const ReportDocument& document, bool details);
 
 }  // namespace stepcast::cli

@@ -23,13 +23,13 @@
 namespace stepcast::cli {
 namespace {
 
-// What stands behind `--flag=`, or the argument.
+// The value in `--flag=value`, or the argument itself.
 std::string_view value_of(std::string_view argument) {
   if (argument.starts_with("--")) argument.remove_prefix(std::min(argument.find('=') + 1, argument.size()));
   return argument;
 }
 
-// The descriptor that an argument names, if it is the read end of a pipe.
+// The descriptor of a pipe's read end, if the argument names one.
 std::optional<int> pipe_of(std::string_view argument) {
   int descriptor = -1;
   if (argument == "/dev/stdin") descriptor = STDIN_FILENO;
@@ -65,7 +65,7 @@ bool keep_pipe(int descriptor, const std::string& beginning) {
   return kept;
 }
 
-// What the flag before an argument, or in front of its `=`, writes into is not read.
+// Whether an argument is an output: the value of a flag that writes a file.
 bool is_written_to(std::string_view before, std::string_view argument) {
   constexpr std::string_view kOutputs[] = {"-o",    "--output", "--report",     "--timeline",
                                            "--csv", "--chakra", "--save-tables"};
@@ -74,20 +74,20 @@ bool is_written_to(std::string_view before, std::string_view argument) {
   return std::ranges::find(kOutputs, flag) != std::end(kOutputs);
 }
 
-// A named pipe that is being written into, and what came out of it already.
+// An opened named pipe, and the bytes that were read from it.
 struct NamedPipe {
   int descriptor = -1;
   std::string beginning;
 };
 
-// A program that waits for a writer without end cannot be told from one that hangs.
+// Waiting for a writer is limited, because waiting forever looks like a hanging program.
 Result<NamedPipe> open_named_pipe(const std::string& file) {
   constexpr int kTries = 100;
   constexpr std::chrono::milliseconds kBetween{50};
   NamedPipe pipe{::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), {}};
   for (int i = 0; i < kTries && pipe.descriptor >= 0; ++i) {
     char first = 0;
-    const ssize_t n = ::read(pipe.descriptor, &first, 1);  // the end of the file until somebody writes
+    const ssize_t n = ::read(pipe.descriptor, &first, 1);  // 0 (end of file) until a program writes
     if (n == 1) pipe.beginning = first;
     const bool is_written = n == 1 || (n < 0 && errno == EAGAIN);
     if (is_written && ::fcntl(pipe.descriptor, F_SETFL, O_RDONLY) == 0) return pipe;

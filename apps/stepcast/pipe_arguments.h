@@ -1,4 +1,4 @@
-// Arguments that are pipes, `<(zcat run.log.gz)`, as files that can be read more than once.
+// Stores arguments that are pipes, such as `<(zcat run.log.gz)`, in files, because files are read more than once.
 #pragma once
 
 #include <string>
@@ -8,10 +8,9 @@
 
 namespace stepcast::cli {
 
-// The arguments, with each read end of a pipe that one names (/dev/fd/N, /dev/stdin, a named pipe, also behind `--flag=`)
-// replaced by a nameless temporary file with what came out of it: descriptors keep their names, named pipes become
-// /dev/fd/N. Ends that are written to stay as they are. Errors: a named pipe that nobody writes into for five seconds;
-// a machine that cannot keep what came out.
+// Returns the arguments with all read ends of pipes (/dev/fd/N, /dev/stdin, named pipes, also in `--flag=`)
+// replaced by an unnamed temporary file with their content. Descriptors keep their names; named pipes become
+// /dev/fd/N. Write ends are unchanged. Errors: a named pipe without data for five seconds, a full disk.
 [[nodiscard]] Result<std::vector<std::string>> keep_pipe_arguments(int argc, const char* const* argv);
 
 }  // namespace stepcast::cli

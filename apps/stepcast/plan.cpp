@@ -1,5 +1,5 @@
-// stepcast plan: which layout of a training on so many GPUs is fastest, which others cannot be told from it, and why
-// the rest is not among them.
+// stepcast plan: finds the fastest layouts of a training on a number of GPUs, the ones that are tied with it,
+// and why others are not listed.
 
 #include <algorithm>
 #include <charconv>
@@ -51,7 +51,7 @@ Result<Job> job_of(const PlanOptions& options) {
                       options.flags.remaining(), options.job, options.flags.names());
 }
 
-// "2" for all of them, or "dgx-a100=1.2" for one each.
+// Parses prices: "2" for all platforms, or "dgx-a100=1.2" for one.
 Status set_prices(const Words& words, std::vector<NamedPlatform>& platforms, const Words& asked,
                   TrainingGoal& goal) {
   for (const std::string& word : words) {
@@ -115,7 +115,8 @@ Result<std::int64_t> gpu_count(std::string_view word) {
       .expected(fmt::format("whole numbers from 1 to {}, as in 64,128, or a range: 64..4096", kMostGpus));
 }
 
-// Ascending, each once. Of a range its ends, and between them powers of two and three times these: what degrees divide.
+// The numbers of GPUs, ascending and without repetition. A range gives its ends, and between them powers of
+// two and three times these, which have useful divisors.
 Result<std::vector<std::int64_t>> gpu_counts(const Words& words) {
   std::vector<std::int64_t> counts;
   for (const std::string& word : words) {
@@ -147,7 +148,7 @@ Result<std::vector<std::int64_t>> gpu_counts(const Words& words) {
   return counts;
 }
 
-// By its own name, or by that of the node which a GPU stands for.
+// The platform with this name; for the name of a GPU, its usual node.
 Result<NamedPlatform> platform_of(const std::string& name, const PlanOptions& options) {
   const bool one_gpu = options.n_gpus == std::vector<std::int64_t>{1};
   STEPCAST_ASSIGN(PlatformChoice meant, load_meant_platform(name, one_gpu ? 1 : 2, options.gpus_per_node));
@@ -164,7 +165,7 @@ Result<std::vector<NamedPlatform>> priced_platforms(const PlanOptions& options, 
   return platforms;
 }
 
-// Counts and platforms for a training as a whole.
+// Plans a whole training: numbers of GPUs and platforms.
 Result<int> run_training(const PlanOptions& options, const PlanRequest& request, TrainingGoal goal) {
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   if (!options.within.empty()) {
@@ -177,7 +178,7 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
     STEPCAST_ASSIGN(goal.power_budget_W, parse_watts(options.power_budget, "--power-budget"));
   }
   STEPCAST_ASSIGN(const std::vector<NamedPlatform> platforms, priced_platforms(options, goal));
-  // One machine leaves nothing to compare but its layouts.
+  // With one platform and one number of GPUs only the layouts remain to be compared.
   const bool one_machine = platforms.size() == 1 && options.n_gpus.size() == 1;
   if (one_machine && options.flags.is_given("--top")) goal.layouts_of_each = options.top;
   std::optional<ProgressLine> progress{std::in_place, "plan a training"};
@@ -188,7 +189,7 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   return report.finish(document, options.json ? document.json : std::string{});
 }
 
-// Several trainings that share the GPUs.
+// Plans several trainings that share the GPUs.
 Result<int> run_jobs(const PlanOptions& options, const PlanRequest& request) {
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   STEPCAST_ASSIGN(const std::string text, read_file(options.jobs));
@@ -265,7 +266,7 @@ Result<PlanRequest> request_of(const PlanOptions& options) {
   return request;
 }
 
-// Layouts of one number of GPUs on one platform.
+// Plans layouts for one number of GPUs on one platform.
 Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
   const std::shared_ptr<const Session> session = session_for_question(options.platforms.front());
   STEPCAST_ASSIGN(const SearchedPlatform named,

@@ -1,4 +1,4 @@
-// What `stepcast plan` was asked, and the questions that have a file of their own.
+// The options of `stepcast plan`, and the questions with separate source files.
 #pragma once
 
 #include <cstdint>
@@ -40,27 +40,27 @@ struct PlanOptions {
   FlagList flags;
 };
 
-// Declares all of them on `app`; `options` takes their values and has to outlive it.
+// Declares all options on `app`. `options` receives their values and must outlive `app`.
 void declare_plan_options(CLI::App& app, PlanOptions& options);
 
-// What is asked, once the flags are parsed. Errors: a flag that means nothing for it.
+// The question that the parsed flags ask. Errors: a flag that does not belong to it.
 [[nodiscard]] Result<Question> question_of(const PlanOptions& options);
 
-// The job in the words of its flags. Errors: flags that contradict each other, words without a flag.
+// The job of the flags. Errors: contradicting flags, words without a flag.
 Result<Job> job_of(const PlanOptions& options);
 
-// "2" for all platforms, or "dgx-a100=1.2" for one each: `asked` are their names.
+// Parses prices: "2" for all platforms, or "dgx-a100=1.2" for one. `asked`: names of the platforms.
 Status set_prices(const Words& words, std::vector<NamedPlatform>& platforms, const Words& asked,
                   TrainingGoal& goal);
 
-// Files that are read, which results must not replace.
+// Input files, which results must not overwrite.
 std::vector<std::filesystem::path> inputs_of(const PlanOptions& options);
 
-// Layouts over pools of different GPUs.
+// Whether layouts over pools of different GPUs are requested, and their plan.
 bool plans_pools(const PlanOptions& options);
 Result<int> run_pools(const PlanOptions& options);
 
-// A step of post-training.
+// Plans a step of post-training.
 Result<int> run_post_training(const PlanOptions& options);
 
 }  // namespace stepcast::cli

@@ -18,7 +18,7 @@ bool plans_pools(const PlanOptions& options) {
   return options.gpus.size() == 1 && names_gpu_pools(options.gpus.front());
 }
 
-// Layouts over pools of different GPUs, as `predict` searches them, and the best of them as a table.
+// Searches layouts over pools of different GPUs, as `predict` does, and prints the best as a table.
 Result<int> run_pools(const PlanOptions& options) {
   if (options.prices.size() > 1)
     return Error::at("", "--gpu-hour-price").found("several values").expected("one, with pools of GPUs");

@@ -17,7 +17,7 @@
 namespace stepcast::cli {
 namespace {
 
-// The degree that a list of one holds.
+// The degree in a list with a single value.
 Status take_degree(const char* flag, const std::vector<std::int64_t>& list, std::optional<std::int64_t>& to) {
   if (list.size() > 1)
     return Error::at("", flag).found("several values").expected("one with --rl, or none to search layouts");
@@ -25,7 +25,7 @@ Status take_degree(const char* flag, const std::vector<std::int64_t>& list, std:
   return Ok{};
 }
 
-// The job, and what its config says but for the layouts, which are searched.
+// The job with the settings of its config, except for the layouts, which are searched.
 Result<PredictRlRequest> post_training_request(const PlanOptions& options, Words& notes) {
   RlQuestion question;
   STEPCAST_ASSIGN(question.job, job_of(options));
@@ -63,7 +63,7 @@ Result<PredictRlRequest> post_training_request(const PlanOptions& options, Words
 
 }  // namespace
 
-// Both policies, all splits and engines, and the layout of training for each.
+// Searches the layouts of training and generation, over all splits and engines.
 Result<int> run_post_training(const PlanOptions& options) {
   if (options.n_gpus.size() > 1 || options.platforms.size() > 1)
     return Error{"--rl plans one number of GPUs on one platform"}.advice("name one of each");

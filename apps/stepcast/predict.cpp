@@ -1,5 +1,4 @@
-// stepcast predict: the time of a training step from a description, or from recorded traces under other
-// circumstances.
+// stepcast predict: the time of a training step from a description, or from recorded traces under changed conditions.
 
 #include <algorithm>
 #include <cstdint>
@@ -38,7 +37,7 @@
 namespace stepcast::cli {
 namespace {
 
-// The request for a described step. Errors: a power limit that is no number of watts.
+// The request for a described step. Errors: a power limit in another unit than watts.
 Result<DescribedStep> described(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
   DescribedStep step = options.step;
@@ -88,7 +87,7 @@ std::vector<std::filesystem::path> inputs_of(const PredictOptions& options) {
   return inputs;
 }
 
-// Sensitivities as JSON stand alone.
+// Sensitivities as JSON cannot be combined with other outputs.
 Status check_sensitivity(const PredictOptions& options) {
   if (!options.shared.sensitivity || !options.shared.json) return Ok{};
   for (const char* flag : {"--explain", "--train-tokens", "--train-samples", "--train-iterations"})
@@ -144,7 +143,7 @@ Result<PredictTraceRequest> request_of_traces(const PredictOptions& options) {
   return request;
 }
 
-// Prints a forecast and writes its page. `explained`: its operations were asked for.
+// Prints a forecast and writes its report. `explained`: its operations were requested.
 Status give_forecast(const PredictOptions& options, const ReportOutput& report, const Report& answer,
                      bool explained) {
   const auto json = [&] {
@@ -163,7 +162,7 @@ Status give_forecast(const PredictOptions& options, const ReportOutput& report, 
                                                               : json());
 }
 
-// One forecast for each batch, in ascending order.
+// Forecasts for several batches, in ascending order.
 Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest request,
                             const Session& session) {
   if (options.shared.sensitivity)
@@ -186,7 +185,7 @@ Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest r
                        options.shared.json ? batch_series_json(series) : std::string{});
 }
 
-// Which ranks share a file: those of a class do the same.
+// Prints which ranks share a trace file: the ranks of a class have equal steps.
 void note_chakra(const PredictOptions& options, const Forecast& forecast) {
   if (options.shared.chakra.empty()) return;
   print("\nChakra traces written to {}\n",
@@ -205,7 +204,7 @@ void note_chakra(const PredictOptions& options, const Forecast& forecast) {
   }
 }
 
-// What else was written; machines read the answer alone.
+// Prints which other files were written; not with JSON.
 void note_files(const PredictOptions& options, const ReportOutput& report, const Forecast& forecast) {
   if (options.shared.json || report.replaces_text()) return;
   if (!options.shared.timeline.empty()) print_timeline_note(options.shared.timeline);
@@ -213,7 +212,7 @@ void note_files(const PredictOptions& options, const ReportOutput& report, const
   report.note();
 }
 
-// The run of a log, forecast and held against it.
+// Forecasts the run of a log and compares the two.
 Result<int> run_log(const PredictOptions& options) {
   PredictLogRequest request;
   request.log = options.log.log;
@@ -279,7 +278,7 @@ Result<int> run_traces(const PredictOptions& options) {
   return kSuccess;
 }
 
-// The first flag with several values that takes one of `subject`, or that takes several; empty if there is none.
+// The first flag with several values that `subject` accepts only once, or that makes a series; empty if there is none.
 std::string_view flag_with_several(const PredictOptions& options, const Subject& subject,
                                    bool takes_several) {
   for (const auto& [flag, values] : {std::pair{"--gpus", &options.shared.n_gpus},
@@ -290,7 +289,7 @@ std::string_view flag_with_several(const PredictOptions& options, const Subject&
   return {};
 }
 
-// Errors: what is of one step beside several values; a number and `max`.
+// Errors: options of a single step in a series; `max` together with a number.
 Status check_series(const PredictOptions& options, std::string_view several) {
   for (const GivenFlag& flag : options.flags.given())
     if ((flag.of & bit(Question::series)) == 0 && (flag.of & bit(Question::described)) != 0)
@@ -305,7 +304,7 @@ Status check_series(const PredictOptions& options, std::string_view several) {
   return Ok{};
 }
 
-// The step of whatever subject, in the words of the flags; `words` keeps those of a layout.
+// The question about a step of any subject. `words` receives the options of a layout.
 Result<StepQuestion> step_of(const PredictOptions& options, Question question, DescribedStep& words) {
   const SharedOptions& shared = options.shared;
   STEPCAST_ASSIGN(words, described(options));
@@ -326,7 +325,7 @@ Result<StepQuestion> step_of(const PredictOptions& options, Question question, D
   return asked;
 }
 
-// Forecasts side by side.
+// Prints a series of forecasts.
 Result<int> run_series(const PredictOptions& options, const Subject& subject, const StepQuestion& question,
                        const DescribedStep& words, std::string_view several) {
   STEPCAST_TRY(check_series(options, several));
@@ -368,7 +367,8 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
   if (options.described.same_layout && subject.series != nullptr)
     return Error{"--same-layout needs several GPUs or batches"}.advice("as --gpus 64,128,256");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  // With all tables a terminal shows no other class of ranks; the sentence of the first screen is of all GPUs.
+  // A terminal with --details shows no other rank classes. The first screen has a sentence about all GPUs, so
+  // it needs them.
   question.step.only_critical = options.shared.report.details && !report.is_wanted() &&
                                 !options.shared.json && !options.shared.sensitivity &&
                                 question.step.chakra.empty();
@@ -414,11 +414,11 @@ Result<int> run_predict(const PredictOptions& options) {
 
 namespace {
 
-// Into `options`, which are declared on `app`.
+// Parses `words` into `options`, which are declared on `app`.
 Status parse_words(std::vector<std::string> words, CLI::App& app, PredictOptions& options) {
   declare_predict_options(app, options);
   make_strict(app);
-  std::ranges::reverse(words);  // as CLI11 takes them
+  std::ranges::reverse(words);  // CLI11 expects them in reverse order
   try {
     app.parse(std::move(words));
   } catch (const CLI::Error& problem) {
@@ -453,7 +453,7 @@ Verb predict_verb() {
           }};
 }
 
-// A prediction that is asked for its files.
+// stepcast export: a prediction that is only made for its output files.
 Verb export_verb() {
   Verb verb = predict_verb();
   verb.name = "export";

@@ -39,7 +39,7 @@ std::vector<FlagTarget> targets_of(PredictOptions& o) {
   };
 }
 
-// `flag` means nothing for `question`.
+// The error for a flag without meaning for `question`.
 Error misplaced(const GivenFlag& flag, Question question, const Subject& subject) {
   const QuestionSet of = flag.of & kPredictQuestions;
   if (question == Question::traces) {

@@ -1,4 +1,4 @@
-// What the options of `predict` set: one struct per question. option_table.def names the member of each.
+// Options of `predict`: one struct per question. option_table.def maps each option to its member.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace stepcast::cli {
 
-// What several questions ask with the same flags, besides the step.
+// Options that several questions share, other than the step.
 struct SharedOptions {
   std::vector<std::int64_t> n_gpus, batches, global_batches;
   std::string links_of, timeline, chakra;
@@ -28,7 +28,7 @@ struct SharedOptions {
 struct DescribedOptions {
   std::vector<std::int64_t> micro_batches;
   bool require_fit = false, same_layout = false;
-  std::string advice{};  // "on", "off"; empty: on for a command line of its own
+  std::string advice{};  // "on", "off"; empty: on for the command line only
   std::string power_limit, pools;
   std::vector<std::string> zones;
 };
@@ -50,7 +50,7 @@ struct RecommendationOptions {
 
 struct PredictOptions {
   explicit PredictOptions(CLI::App& app) : flags(app) {}
-  DescribedStep step;  // and what other questions ask as it does
+  DescribedStep step;  // also for other questions with the same options
   SharedOptions shared;
   DescribedOptions described;
   TraceOptions traces;
@@ -60,14 +60,14 @@ struct PredictOptions {
   FlagList flags;
 };
 
-// Declares all of them on `app`; `options` takes their values and has to outlive it.
+// Declares all options on `app`. `options` receives their values and must outlive `app`.
 void declare_predict_options(CLI::App& app, PredictOptions& options);
 
-// What is asked, and of what, once the flags are parsed. Errors: a flag that means nothing for it.
+// The subject and the question of the parsed flags. Errors: a flag that does not belong to the question.
 [[nodiscard]] const Subject& subject_of(const PredictOptions& options);
 [[nodiscard]] Result<Question> question_of(const PredictOptions& options, const Subject& subject);
 
-// The question about a described step, and about recorded ones, that words behind `predict` ask.
+// The request for a described step, and for recorded ones, in words after `predict`.
 [[nodiscard]] Result<PredictRequest> request_in_words(std::vector<std::string> words);
 [[nodiscard]] Result<PredictTraceRequest> trace_request_in_words(std::vector<std::string> words);
 

@@ -1,4 +1,4 @@
-// The program `stepcast`: its verbs, and what its help says around them.
+// The program `stepcast`: its verbs and the general text of its help.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -88,7 +88,7 @@ void ProgressLine::run() {
   const auto since = [](Clock::time_point then) {
     return std::chrono::duration<double>(Clock::now() - then).count();
   };
-  std::size_t shown = 0;  // characters of the line that stands there
+  std::size_t shown = 0;  // length of the line on the screen
   std::unique_lock lock{mutex_};
   milliseconds wait = kPatience;
   while (!wake_.wait_for(lock, wait, [this] { return ends_; })) {
@@ -96,7 +96,7 @@ void ProgressLine::run() {
     if (share_)
       share = ProgressShare{*share_, since(share_begin_), teller_ == Teller::loop ? " of this part" : ""};
     const std::string line = without_controls(progress_text(what_, since(begin), share));
-    // The cursor goes back, so that a result that is printed now begins where it should.
+    // Moves the cursor back, so that a result printed now begins at the start of the line.
     fmt::print(stderr, "\r{:<{}}\r", line, shown);
     std::fflush(stderr);
     shown = line.size();

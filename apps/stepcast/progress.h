@@ -1,4 +1,4 @@
-// Says on a terminal what takes long, and for how long already; silent in pipes and files.
+// Shows on a terminal what takes long and since when. Silent if standard error is a pipe or file.
 //
 //   const ProgressLine progress{"validate kernels"};
 //   ...                                  // after two seconds: "validate kernels: 3 s, 43 % of this part, 4 s left"
@@ -18,18 +18,18 @@
 
 namespace stepcast::cli {
 
-// How much of a part is done, 0 to 1, since how many seconds, and what it is a share of.
+// The finished share of a part (0 to 1), the seconds since its start, and the name of the part.
 struct ProgressShare {
   double done = 0, seconds = 0;
   std::string_view of;  // " of this part", or nothing
 };
 
-// "plan on 64 GPUs: 3 s, 43 %, 4 s left"; a share of which little is known tells no time.
+// "plan on 64 GPUs: 3 s, 43 %, 4 s left". The remaining time is omitted while the share is small.
 [[nodiscard]] std::string progress_text(std::string_view what, double seconds,
                                         const std::optional<ProgressShare>& share);
 
-// One line on standard error, from two seconds on and until this object is gone, which leaves nothing of it behind. Where
-// the verb runs inside another program, that hears it instead (in_process.h).
+// A line on standard error, shown after two seconds and removed by the destructor. If the verb runs inside
+// another program, that program receives the text (in_process.h).
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
@@ -37,14 +37,14 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();
 
-  // What is done now: "validate: kernels, 3 of 7".
+  // Sets the current activity: "validate: kernels, 3 of 7".
   void say(std::string what);
-  // For reports of how far the reading of traces is: "replay: reading traces, 43 %", and `what` when all is read.
+  // A progress function for reading traces: shows "replay: reading traces, 43 %", and `what` after the end.
   [[nodiscard]] std::function<void(std::uint64_t, std::uint64_t)> reading(std::string what);
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Loops tell how far they are (base/progress.h) until reading does, which knows better.
+  // The source of the share: parallel loops (base/progress.h), replaced by reading, which is more precise.
   enum class Teller : std::uint8_t { loop, reading };
 
   void run();
@@ -55,12 +55,12 @@ class ProgressLine {
   std::condition_variable wake_;
   std::string what_;
   bool ends_ = false;
-  std::optional<double> share_;  // of the part that began then
+  std::optional<double> share_;  // of the current part
   Clock::time_point share_begin_;
   Teller teller_ = Teller::loop;
   ProgressListener loops_;
   std::optional<ProgressScope> scope_;
-  std::thread thread_;  // none where standard error is no terminal
+  std::thread thread_;  // not started if standard error is not a terminal
 };
 
 }  // namespace stepcast::cli

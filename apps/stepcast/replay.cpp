@@ -1,4 +1,4 @@
-// stepcast replay: simulate recorded ranks, compare with the measured step, show where the time goes.
+// stepcast replay: simulates recorded ranks, compares them with the measured step, and shows where the time goes.
 
 #include <filesystem>
 #include <memory>
@@ -29,12 +29,12 @@ struct ReplayOptions {
   ReplayRequest request;
   std::string ranks, timeline;
   bool json = false;
-  std::string advice{};  // "on", "off"; empty: on for a command line of its own
+  std::string advice{};  // "on", "off"; empty: on for the command line only
   ReplayReportOptions report;
   ReportOptions page;
 };
 
-// The same step as `predict` asks for it.
+// The words of `predict` for the same step.
 std::vector<std::string> words_of_step(const ReplayOptions& o) {
   std::vector<std::string> words{"predict", "--trace"};
   for (const std::filesystem::path& place : o.request.places) words.push_back(place.string());
@@ -47,7 +47,7 @@ std::vector<std::string> words_of_step(const ReplayOptions& o) {
   return words;
 }
 
-// Of an answer that is asked for it.
+// Adds suggestions to an answer.
 void add_advice(const ReplayOptions& options, const Session& session, const KeptStep& step,
                 Replayed& replayed) {
   std::shared_ptr<ReplayAnalysis> analysis =
@@ -75,7 +75,7 @@ Result<int> run_replay(const ReplayOptions& options) {
   std::optional<ProgressLine> progress{std::in_place, "replay"};
   request.progress = progress->reading("replay");
   std::shared_ptr<const KeptStep> kept;
-  if (wants_advice(options.advice) && !request.own_delays)  // which `predict` does not know
+  if (wants_advice(options.advice) && !request.own_delays)  // `predict` does not have this option
     request.keeps = [&](std::shared_ptr<const KeptStep> step) { kept = std::move(step); };
   STEPCAST_ASSIGN(Replayed replayed, session.replay(request));
   if (kept != nullptr) add_advice(options, session, *kept, replayed);
@@ -104,7 +104,7 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
             "folder with one profiler trace per rank (and execution traces) or one Chakra trace per rank, or "
             "the files",
             {.required = true});
-  constexpr QuestionSet kOf = bit(Question::traces);  // what `predict --trace` says alike
+  constexpr QuestionSet kOf = bit(Question::traces);  // options shared with `predict --trace`
   flags.add(*find_option("--step", kOf), &r.step);
   flags.add(*find_option("--ranks", kOf), &o.ranks);
   flags.add("--ranks-from", &r.ranks_from,

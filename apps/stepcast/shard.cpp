@@ -1,4 +1,4 @@
-// stepcast shard: how to spread embedding tables over GPUs, chosen by the simulated step, without running anything.
+// stepcast shard: finds a placement of embedding tables on GPUs by simulated step time, without running a model.
 
 #include <algorithm>
 #include <filesystem>
@@ -59,7 +59,7 @@ Status check_options(const ShardOptions& options) {
   return Ok{};
 }
 
-// That a page must not be written over.
+// Input files, which a report must not overwrite.
 Result<std::vector<std::filesystem::path>> inputs_of(const ShardRequest& request) {
   std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices,
                                             request.choices.now};
@@ -69,7 +69,7 @@ Result<std::vector<std::filesystem::path>> inputs_of(const ShardRequest& request
   return inputs;
 }
 
-// "t3 from rank 1 to rank 0", of those that lie elsewhere.
+// "t3 from rank 1 to rank 0", for the tables that move.
 std::string moves_of(const Dlrm& model, const ShardingPlan& from, const ShardingPlan& to) {
   constexpr std::size_t kMostNamed = 4;
   const auto place = [](const TablePlan& table) {
@@ -110,7 +110,7 @@ ForecastAction action_of(const ShardingComparison& all, const ComparedSharding& 
   return action;
 }
 
-// What the best of them saves, and what few moves do. Nothing without a plan to hold it against.
+// The savings of the best sharding, and of a few moves. Nothing without a current plan to compare with.
 std::optional<ForecastAdvice> what_to_change(const ShardingComparison& all) {
   const auto given = std::ranges::find_if(all.shardings, &ComparedSharding::is_given);
   if (given == all.shardings.end() || given->expected_us <= 0) return std::nullopt;

@@ -1,4 +1,4 @@
-// stepcast sweep: many predictions or plans from one file, on one machine or spread over a cluster.
+// stepcast sweep: many predictions or plans from one file, on one machine or on a cluster.
 
 #include <algorithm>
 #include <array>
@@ -177,7 +177,7 @@ Result<int> run_sweep(const SweepOptions& options) {
   STEPCAST_ASSIGN(const SweepOutcome outcome,
                   sweep_outcome(spec, rows, [&](const SweepPoint& point) { return shard.has(point); }));
   print("{}", outcome.text());
-  // A shard is one of many, and running it again would help nobody.
+  // Only for whole sweeps: repeating a single shard would not help.
   if (shard.count == 1 && outcome.n > 0 && outcome.n_failed == outcome.n) {
     return Error{outcome.n == 1 ? std::string{"the only point cannot be run"}
                                 : fmt::format("none of the {} points can be run", table_count(outcome.n))}
@@ -222,7 +222,7 @@ Verb sweep_verb() {
         CLI::Option* report =
             add_output_option(app, "--report", options->report.file,
                               "write a page (.html) with a table of the rows of all shards, run nothing");
-        // Each is instead of a run and of the others.
+        // Each of these options replaces a run and excludes the others.
         const std::vector<CLI::Option*> instead{merged, lists, status, point, report};
         for (CLI::Option* one : instead) {
           for (CLI::Option* other : instead)

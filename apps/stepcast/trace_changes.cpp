@@ -20,12 +20,12 @@
 namespace stepcast::cli {
 namespace {
 
-// Part of the step that a what-if takes away.
+// A part of the step that a what-if removes.
 struct TraceCause {
   std::vector<std::string> flags;
   std::string reason;
   bool is_of_host = false;
-  bool is_of_overlap = false;  // saves no more than perfect overlap does
+  bool is_of_overlap = false;  // cannot save more than perfect overlap
 };
 
 class TraceCauses {
@@ -83,7 +83,7 @@ class TraceCauses {
                                             shared, lookups_of(worst)));
   }
 
-  // Where it has more to look up than the others: a table to move.
+  // If a rank has more lookups than the others: the table to move.
   [[nodiscard]] std::string lookups_of(std::size_t c) const {
     constexpr std::string_view kLookups = "embedding";
     const auto lookups_ms = [&](const ForecastClass& one) {
@@ -96,7 +96,7 @@ class TraceCauses {
   }
 
   void add_transfers() {
-    // In the trace of one rank a transfer holds the waiting for the others, which no overlap hides.
+    // In the trace of a single rank, a transfer includes the wait for other ranks, which overlap cannot hide.
     const bool meets = std::ranges::any_of(
         f_.collectives, [](const ForecastCollective& one) { return one.members.size() > 1; });
     const double alone_ms = mean_ms([](const ForecastClass& c) { return c.exposed_comm_ms; });
@@ -111,7 +111,7 @@ class TraceCauses {
       ++reductions;
       bytes += *one.message_bytes;
     }
-    // Of DistributedDataParallel by default.
+    // Default of DistributedDataParallel.
     constexpr double kBucketMiB = 25;
     if (reductions < 2 || bytes / static_cast<double>(reductions) > kBucketMiB * kMiB) return;
     for (const char* size : {"25", "100", "400"}) {
@@ -149,7 +149,7 @@ class TraceCauses {
   std::vector<TraceCause> causes_;
 };
 
-// The words with the flags of a change. Nothing where they say something of it already.
+// The words with the flags of a change. Nothing if they contain such a flag already.
 std::optional<std::vector<std::string>> words_with(const Flags& asked, const TraceCause& cause) {
   const std::string& flag = cause.flags.front();
   Flags all = asked;
@@ -176,11 +176,11 @@ ForecastAction action_of(const TraceCause& cause, const StepTime& asked, const S
   action.step_time_ms = action.promised_step_time_ms = then.step_time_ms;
   action.saved_ms = asked.step_time_ms - then.step_time_ms;
   action.saved_percent = 100 * action.saved_ms / asked.step_time_ms;
-  // As if the two had nothing in common that they err by: the wider.
+  // The errors are combined as if they were independent, which gives the wider band.
   const double uncertain_ms = std::hypot(half_band(asked), half_band(then));
   action.saved_p10_ms = action.saved_ms - uncertain_ms;
   action.saved_p90_ms = action.saved_ms + uncertain_ms;
-  // Without the profiler, which slows the host, the step may not wait for it at all.
+  // The profiler slows the host. Without it, the step may not wait for the host at all.
   if (cause.is_of_host) action.saved_p10_ms = std::min(action.saved_p10_ms, 0.0);
   action.certainty = cause.is_of_host ? "uncertain" : "clear";
   action.n_gpus = n_gpus;

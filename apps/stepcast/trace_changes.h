@@ -1,10 +1,10 @@
-// What to change of a recorded step: for `replay` and `predict --trace`, which say where its time goes.
+// Suggestions for a recorded step, for `replay` and `predict --trace`.
 //
 //   forecast.what_to_change = what_to_change(given_words(), {session, kept, forecast});
 //
-// Named are causes that the step shows: late ranks, transfers that nothing computes beside, a host that the GPUs wait for. Each is
-// taken away by a what-if of the same engine, whose command prints what the action promises: some five of them, and none where the
-// step has no such part.
+// Suggestions are about causes in the step: late ranks, exposed transfers, a host that delays the GPUs. Each
+// one is removed by a what-if of the same engine, and the command in the suggestion prints the expected
+// saving. At most about five are computed, and none if the step has no such part.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ namespace stepcast::cli {
 struct RecordedAnswer {
   const Session& session;
   const KeptStep& step;
-  const Forecast& forecast;    // where the time of the step goes
-  std::string_view awaited{};  // the operator that GPUs wait for longest, where known
+  const Forecast& forecast;    // where the step's time goes
+  std::string_view awaited{};  // the operator that GPUs wait for longest; empty: unknown
 };
 
-// `words`: the command line of `predict` behind the program that asks about the step without any change.
+// `words`: the command line of `predict` after the program name, for the step without changes.
 [[nodiscard]] std::optional<ForecastAdvice> what_to_change(std::span<const std::string> words,
                                                            const RecordedAnswer& answer);
 

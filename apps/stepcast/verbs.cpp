@@ -18,10 +18,10 @@
 
 namespace stepcast::cli {
 
-// Control characters but line breaks and tabs become `?`: those of one byte and the two-byte ones of UTF-8
+// Replaces control characters except line breaks and tabs by `?`: single bytes, and the two-byte UTF-8 ones
 // (U+0080 to U+009F).
 std::string without_controls(std::string_view text) {
-  // Most texts have none.
+  // Fast path: most texts have none.
   const auto first = std::ranges::find_if(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F || byte == 0xC2;
@@ -39,7 +39,7 @@ std::string without_controls(std::string_view text) {
 
 namespace {
 
-// Whether a terminal is there that shows colours, and nobody minds (no-color.org).
+// Whether the descriptor is a terminal with colours, and NO_COLOR is not set (no-color.org).
 bool shows_colours(int descriptor) {
   const char* const off = std::getenv("NO_COLOR");
   const char* const kind = std::getenv("TERM");
@@ -52,11 +52,11 @@ constexpr std::string_view kBold = "\033[1m", kRed = "\033[1;31m", kGreen = "\03
 struct Coloured {
   std::string_view begin, code;
 };
-// What lines that somebody looks for begin with.
+// Beginnings of lines that are coloured.
 constexpr std::array kColoured{Coloured{"Step time ", kBold}, Coloured{"Memory: fits", kGreen},
                                Coloured{"Memory: does not fit", kRed}, Coloured{"note: ", kFaint}};
 
-// Where what a line of --help tells goes on: behind the flag or the verb and the blanks after it, else where it begins.
+// The column where a broken line of --help continues: after the flag or verb and its blanks, else where it begins.
 std::size_t hanging_indent(std::string_view line) {
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t blanks = line.find("  ", begin);
@@ -73,15 +73,14 @@ std::string help_in_columns(std::string_view help, std::size_t columns) {
     help.remove_prefix(std::min(line.size() + 1, help.size()));
     const bool is_command =
         line.substr(std::min(line.find_first_not_of(' '), line.size())).starts_with("stepcast ");
-    const std::size_t indent = is_command ? 4 : hanging_indent(line), more = is_command ? 2 : 0;  // of ` \`
-    std::size_t before = 0;  // blanks that stand in front of this part of the line
+    const std::size_t indent = is_command ? 4 : hanging_indent(line), more = is_command ? 2 : 0;  // for ` \`
+    std::size_t before = 0;  // leading blanks of this part of the line
     while (before + line.size() > columns) {
       const std::size_t room = columns > before + more ? columns - before - more : 0;
-      const std::size_t first =
-          before == 0 ? indent + 1 : 1;  // a cut in front of it would leave an empty line
+      const std::size_t first = before == 0 ? indent + 1 : 1;  // an earlier cut would leave an empty line
       std::size_t cut = line.rfind(' ', room);
       if (cut == std::string_view::npos || cut < first) cut = line.find(' ', std::max(room, first));
-      if (cut == std::string_view::npos) break;  // one word
+      if (cut == std::string_view::npos) break;  // a single word
       out.append(line.substr(0, cut)).append(is_command ? " \\\n" : "\n").append(indent, ' ');
       line.remove_prefix(cut + 1);
       before = indent;

@@ -1,7 +1,7 @@
 // The verbs of the command line: `stepcast VERB ...`.
 //
-// A new verb is one file here and one line in verbs.def. The file declares its flags, and returns what to do
-// once they are parsed:
+// To add a verb, write one file here and one line in verbs.def. The file declares the flags, and returns the
+// action to run after parsing:
 //
 //   // apps/stepcast/replay.cpp
 //   namespace stepcast::cli {
@@ -20,9 +20,8 @@
 //   }
 //   }  // namespace stepcast::cli
 //
-// An action writes its result to standard output and returns an exit code, or the Error that stopped it. It
-// does not print errors and does not call exit: main() turns an Error into one line on standard error and the
-// code kBadInput.
+// An action writes its result to standard output and returns an exit code, or returns an Error. It does not print
+// errors and does not exit: main() turns an Error into one line on standard error and the exit code kBadInput.
 #pragma once
 
 #include <cstddef>
@@ -42,37 +41,37 @@
 
 namespace stepcast::cli {
 
-// Exit codes that scripts can rely on. A verb may add its own from 3 on and must document them.
+// Exit codes, stable for scripts. A verb may document additional ones from 3 on.
 inline constexpr int kSuccess = 0;
-inline constexpr int kInternalError = 1;  // a bug, or the machine ran out of memory or disk
+inline constexpr int kInternalError = 1;  // a bug, or not enough memory or disk space
 inline constexpr int kBadInput = 2;       // wrong usage, or a file that cannot be used
-inline constexpr int kDoesNotFit = 3;     // predict --require-fit: not into the memory of the GPUs
+inline constexpr int kDoesNotFit = 3;     // predict --require-fit: exceeds the memory of the GPUs
 inline constexpr int kDiffers = 4;        // compare --fail-above: the step times differ by more
 
-// Writes to standard output what `fmt::format` gives, without what a terminal would obey: texts out of traces and
-// platform files may hold escape sequences. Whether all of it could be written is seen at the end (command_line.cpp).
+// Writes formatted text to standard output without terminal controls, because texts from traces and platform
+// files may contain escape sequences. Write errors are reported at the end (command_line.cpp).
 void print_text(std::string_view text);
 [[nodiscard]] std::string without_controls(std::string_view text);
-// Lines that tell a verdict as a terminal shows them in colours.
+// The text with verdict lines in terminal colours.
 [[nodiscard]] std::string coloured(std::string_view text);
-// "stepcast: error:", on a terminal in red.
+// "stepcast: error:", in red on a terminal.
 [[nodiscard]] std::string error_prefix(std::string_view program);
 template <class... Arguments>
 void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-// "0.2.0", and the commit where it is known: "0.2.0 (309da24bf073)".
+// The version, with the commit if it is known: "0.2.0 (309da24bf073)".
 [[nodiscard]] std::string version_text();
 
-// Characters in a line of the terminal that standard output is; kNoLimit where it is none.
+// The width of the terminal in characters; kNoLimit if standard output is not a terminal.
 [[nodiscard]] std::size_t terminal_columns();
 
-// The text of --help in lines of so many characters: what a flag means goes on below its beginning, a command behind a
-// backslash.
+// The text of --help in lines of at most `columns` characters. Descriptions continue below their beginning,
+// commands after a backslash.
 [[nodiscard]] std::string help_in_columns(std::string_view help, std::size_t columns);
 
-// "Timeline written to step.json: open it at ...", behind the text of an answer.
+// Prints "Timeline written to step.json: open it at ..." after an answer.
 void print_timeline_note(std::string_view file);
 
 using Action = std::function<Result<int>()>;
@@ -81,26 +80,26 @@ struct Verb {
   std::string name;
   std::string summary;  // one line for `stepcast --help`
   std::function<Action(CLI::App&)> declare;
-  // Instead, of a verb that another program has: what to do with all words behind the name of this program, unread.
+  // For verbs of another program: handles all words after the program name, unparsed. Replaces the declaration.
   std::function<Result<int>(std::span<const char* const> words)> forward{};
-  bool reads_flags_of_all = false;  // what other verbs declare is read by the action
+  bool reads_flags_of_all = false;  // the action itself reads the flags of other verbs
 };
 
-// A program of verbs, as its main() hands it to run_command_line().
+// A program with verbs, as its main() passes it to run_command_line().
 struct Program {
   std::string name;         // "stepcast"
-  std::string description;  // the first and the last lines of its help
+  std::string description;  // first and last lines of its help
   std::string footer;
   std::vector<Verb> verbs;
   std::span<const VerbHelp> help{};  // of the verbs
-  std::string first_screen{};        // without arguments; where it is empty a verb has to be given
+  std::string first_screen{};        // output without arguments; empty: a verb is required
 };
 
 #define STEPCAST_VERB(name) Verb name##_verb();
 #include "verbs.def"  // NOLINT(bugprone-suspicious-include): a list that is read twice
 #undef STEPCAST_VERB
 
-// `stepcast` with all of verbs.def, in its order.
+// `stepcast` with all verbs in verbs.def.
 Program stepcast_program();
 
 }  // namespace stepcast::cli

@@ -35,9 +35,10 @@ namespace {
 
 using S = JobSettings;
 
-constexpr std::string_view kFiles = "--command-line --torchtitan --deepspeed --config";  // say a layout
+// Flags with a layout.
+constexpr std::string_view kFiles = "--command-line --torchtitan --deepspeed --config";
 
-// Ways to say one thing: who says it in one way takes back the others.
+// Groups of settings with the same meaning: setting one resets the others.
 STEPCAST_MEMBERS(kRecomputation, &S::recompute, &S::recompute_attention, &S::checkpoint_layers,
                  &S::recompute_by_block, &S::recompute_layers, &S::recompute_modules, &S::recompute_keeps,
                  &S::recompute_offloads);
@@ -60,7 +61,7 @@ bool say_the_same_thing(const S& a, const S& b) {
   return any || both(kRecomputation) || both(kSharding) || both(kStages);
 }
 
-// What a search of layouts chooses, but for the precision.
+// Whether settings determine a part of the layout, apart from the precision.
 bool says_layout(S settings) {
   settings.fp8.reset();
   settings.fp4.reset();
@@ -69,7 +70,7 @@ bool says_layout(S settings) {
 }
 
 Flags flags_of(S settings) {
-  const std::optional<Sharding> sharding = settings.sharding;  // two flags of Megatron-LM
+  const std::optional<Sharding> sharding = settings.sharding;  // set by two flags of Megatron-LM
   if (sharding) {
     settings.sharding.reset();
     settings.fully_sharded.reset();
@@ -80,7 +81,7 @@ Flags flags_of(S settings) {
   return flags;
 }
 
-// Nothing of flags that are of no layout.
+// The layout settings of a flag; empty for other flags.
 S settings_said_by(const Flag& flag) {
   JobWords said;
   std::vector<std::string> megatron;
@@ -102,7 +103,7 @@ S settings_said_by(const Flag& flag) {
   return job ? job->settings : S{};
 }
 
-// `flags` with `more`, which take the place of those that say the same thing.
+// `flags` with `more`, which replace flags with the same meaning.
 Flags with(Flags flags, const Flags& more) {
   S said;
   for (const Flag& flag : more) said = over(said, settings_said_by(flag));
@@ -115,22 +116,22 @@ Flags with(Flags flags, const Flags& more) {
 
 constexpr std::string_view kRecovery = "--recovery";
 
-// The whole training where its interruptions are asked for, else nothing.
+// The forecast of the whole training, if its interruptions were requested, else null.
 const RunForecast* run_of(const Forecast& f) {
   return f.training && f.training->run ? &*f.training->run : nullptr;
 }
 
-// What is to be short: the training with its interruptions in days, else the step.
+// The time to minimise: days of the training with its interruptions, else milliseconds of the step.
 double time_of(const Forecast& f) {
   const RunForecast* run = run_of(f);
   return run != nullptr ? run->days : f.promised_ms();
 }
 
-// Of a layout that a search found (OpenLayout).
+// Flags that mark a layout as found by a search (OpenLayout).
 Flags as_planned() { return {{"--layout", {"as-planned"}}}; }
 
 struct Tried {
-  std::string about;  // the flag that alone is another; empty: the layout is
+  std::string about;  // the changed flag; empty: the layout changes
   Flags flags;
   PredictRequest request;
   Forecast forecast;
@@ -138,13 +139,13 @@ struct Tried {
 
 class Changes {
  public:
-  // Errors: those of the question.
+  // Errors: those of the forecast.
   static Result<Changes> of(Flags given, const Session& session, const PredictRequest& asked,
                             const Forecast& forecast) {
     STEPCAST_ASSIGN(SearchedPlatform on,
                     session.searched_platform(asked.platform, asked.job.gpus_per_node,
                                               static_cast<std::int64_t>(forecast.n_gpus)));
-    // The node of a GPU that was named alone is looked for once.
+    // The node of a GPU given by name is looked up once.
     if (on.name != asked.platform) given = with(std::move(given), {Flag{"--platform", {on.name}}});
     Changes changes{std::move(given), session, forecast, std::move(on)};
     changes.base_ = changes.completed(changes.given_);
@@ -168,7 +169,7 @@ class Changes {
     for (const Flags& change : changes_of_run()) try_with(change, is_tight, std::string{kRecovery});
     if (found_.empty() && !asked_.fits()) try_more_gpus();
     std::ranges::stable_sort(found_, {}, [](const Tried& one) { return time_of(one.forecast); });
-    // Of several values of a flag the best.
+    // For several values of a flag, the best one.
     std::vector<Tried> best;
     for (Tried& one : found_) {
       const auto says_it = [&](const Tried& other) {
@@ -187,14 +188,14 @@ class Changes {
   Changes(Flags given, const Session& session, const Forecast& asked, SearchedPlatform on)
       : given_(std::move(given)), session_(session), asked_(asked), on_(std::move(on)) {}
 
-  // Flags with those of the layout that `predict` chooses where they leave it open.
+  // `flags` with the layout that `predict` chooses for open parts.
   [[nodiscard]] Flags completed(const Flags& flags) const {
     const Result<PredictRequest> request = request_in_words(words_of(flags));
     if (!request) return flags;
     const Result<CompletingSettings> rest = session_.completing_settings(*request);
     if (!rest) return flags;
     Flags all = flags;
-    if (rest->settings.pipeline_layout)  // says the chunks, too
+    if (rest->settings.pipeline_layout)  // contains the chunks
       std::erase_if(all, [](const Flag& flag) { return flag.name == "--vp"; });
     const Flags more = flags_of(rest->settings);
     all.insert(all.end(), more.begin(), more.end());
@@ -202,7 +203,7 @@ class Changes {
     return is_said(all, "--layout") ? with(std::move(all), {{"--layout", {"as-said"}}}) : all;
   }
 
-  // What was asked without a layout, for the same batch.
+  // The given flags without layout, with the same batch.
   [[nodiscard]] Flags without_layout() const {
     Flags open = given_;
     std::erase_if(open, [](const Flag& flag) {
@@ -215,10 +216,10 @@ class Changes {
     return open;
   }
 
-  // Of all layouts of these GPUs; as `plan` chooses it.
+  // The flags of the fastest layout on these GPUs, as chosen by `plan`.
   [[nodiscard]] Flags fastest_layout() const {
     Flags open = without_layout();
-    // A search over all spreads of experts takes seconds.
+    // Searching all expert layouts takes seconds on more GPUs.
     constexpr std::uint64_t kMostGpus = 64;
     if (job_.model.moe && asked_.n_gpus > kMostGpus) {
       const std::int64_t now = job_.layout.degrees.expert;
@@ -236,7 +237,8 @@ class Changes {
     return fastest;
   }
 
-  // Flags that say the fastest layout where `file` says another: also what of that is off. None where it is no file.
+  // Flags for the fastest layout if `file` describes another one, including options that turn parts off.
+  // Empty if it is not a file.
   [[nodiscard]] Flags fastest_in_place_of(const std::string& file, const Flags& open) const {
     Result<PredictRequest> request = request_in_words(words_of(open));
     if (!request) return {};
@@ -261,7 +263,7 @@ class Changes {
     return flags;
   }
 
-  // Each is one choice besides those of the search, or near what was said.
+  // Each changes one setting that the search does not choose, or a value near the given one.
   std::vector<Flags> changes_of_one() {
     std::vector<Flags> all;
     const Layout& layout = job_.layout;
@@ -300,7 +302,7 @@ class Changes {
     return all;
   }
 
-  // How a whole training goes on after an interruption, where it is asked for: checkpoints, and nodes that stand by.
+  // Changes for restarts of a whole training, if requested: checkpoint intervals and spare nodes.
   [[nodiscard]] std::vector<Flags> changes_of_run() const {
     if (run_of(asked_) == nullptr) return {};
     const std::vector<std::string>& said = request_.budget.recovery;
@@ -318,15 +320,15 @@ class Changes {
       all.push_back(std::move(changed));
     };
     for (const char* mode : {"async", "memory"}) say("mode=", mode);
-    say("interval=", "");  // the best
+    say("interval=", "");  // the best interval
     const Result<Recovery> now = read_recovery(said);
     for (const std::int64_t more : {1, 2, 4, 8, 16})
-      if (now && now->spare_nodes)  // else there are always enough
+      if (now && now->spare_nodes)  // otherwise there are always enough
         say("spares=", fmt::format("{}", *now->spare_nodes + more));
     return all;
   }
 
-  // Keeps what fits and is worth it.
+  // Forecasts `flags` and keeps the result if it fits and saves enough.
   bool try_with(const Flags& flags, bool may_be_tight, std::string about = {}) {
     Result<PredictRequest> request = request_in_words(words_of(flags));
     if (!request) return false;
@@ -340,7 +342,7 @@ class Changes {
     return true;
   }
 
-  // The fewest, doubling from those that were asked for, that hold the job in some layout.
+  // The smallest number of GPUs, doubling the given one, on which the job fits in some layout.
   void try_more_gpus() {
     constexpr std::uint64_t kMostTimes = 64;
     Flags open = without_layout();
@@ -349,7 +351,7 @@ class Changes {
       if (try_with(with(open, {Flag{"--gpus", {fmt::format("{}", asked_.n_gpus * times)}}}), true)) return;
   }
 
-  // Against the command that was given, with what was chosen for it.
+  // The command of a change, relative to the given command with its chosen layout.
   [[nodiscard]] std::string words_of_change(const Flags& flags) const {
     std::string text;
     const auto add = [&](const std::string& words) { text += (text.empty() ? "" : " ") + words; };
@@ -386,7 +388,7 @@ class Changes {
     const RunForecast *was = run_of(asked_), *is = run_of(f);
     if (was != nullptr && is != nullptr && asked_.fits()) {
       action.saved_percent = 100 * (1 - is->days / was->days);
-      // Rates and chance are drawn alike for both.
+      // Both use the same failure rates and random draws.
       const bool all_of_it = is->days_p10 < was->days_p10 && is->days_p90 < was->days_p90;
       if (f.promised_ms() == asked_.promised_ms()) action.certainty = all_of_it ? "clear" : "uncertain";
     }
@@ -400,13 +402,13 @@ class Changes {
     return action;
   }
 
-  // Half of the band of the difference: the two forecasts share most of what they err by.
+  // Half the width of the difference's band. The two forecasts share most of their error.
   [[nodiscard]] double uncertain_of(const Tried& one) const {
     const Forecast& then = one.forecast;
     const double wide = std::max(asked_.promised_p90_ms() - asked_.promised_p10_ms(),
                                  then.promised_p90_ms() - then.promised_p10_ms()) /
                         2;
-    // A factor of one of the two alone does not cancel.
+    // A factor of only one forecast does not cancel.
     if (std::abs(asked_.promised_ms() / asked_.step_time_ms - then.promised_ms() / then.step_time_ms) > 1e-9)
       return wide;
     const Result<ResolvedJob> after = resolve(one.request.job);
@@ -422,7 +424,7 @@ class Changes {
     const DifferenceOf of = !is_measured  ? DifferenceOf::unmeasured
                             : has_experts ? DifferenceOf::experts
                                           : DifferenceOf::dense;
-    // Prices are those of the platform as it is: of what the question assumes, as large a share.
+    // The uncertainty is computed with the platform's prices and applied as a share of the step.
     return uncertain_difference_us(*was, *is, of) / was->step.time.value() * asked_.promised_ms();
   }
 
@@ -453,8 +455,8 @@ class Changes {
   const Session& session_;
   const Forecast& asked_;
   SearchedPlatform on_;
-  Flags base_;              // with what was chosen of the layout
-  PredictRequest request_;  // of these
+  Flags base_;              // with the chosen layout
+  PredictRequest request_;  // for `base_`
   ResolvedJob job_;
   std::vector<Tried> found_;
 };

@@ -1,10 +1,10 @@
-// What to change of a described job: for `predict`, whose forecast says where the time goes.
+// Suggestions for a described job, for `predict`.
 //
 //   step.forecast.what_to_change = what_to_change(given_words(), session, request, step.forecast);
 //
-// Every change is a command line of its own, which is read and answered as if somebody had typed it: what an action promises is
-// what its command prints. GPUs, batch, model and precision stay; more GPUs are tried where nothing fits. Some 20 forecasts of one
-// layout, and one search of layouts where part of the layout is said.
+// Each suggestion is a complete command line that is parsed and forecast as if it were typed, so the command
+// prints the expected saving. GPUs, batch, model and precision are kept; more GPUs are tried if nothing fits.
+// Cost: about 20 forecasts of one layout, and a layout search if part of the layout was given.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@
 
 namespace stepcast::cli {
 
-// `words`: the command line behind the program, which asks `request`, and whose answer is `forecast`. Nothing for what has no
-// layout to change: several pools of GPUs, the largest batch that fits.
+// `words`: the command line after the program name, with the request `request` and the answer `forecast`.
+// Nothing for jobs without a layout to change: several pools of GPUs, the largest batch that fits.
 [[nodiscard]] std::optional<ForecastAdvice> what_to_change(std::span<const std::string> words,
                                                            const Session& session,
                                                            const PredictRequest& request,

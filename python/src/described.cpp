@@ -19,7 +19,7 @@ namespace {
 using cli::DescribedStep;
 
 struct Value {
-  char kind = 0;  // library.h
+  char kind = 0;  // kinds as in library.h
   std::string text;
 };
 
@@ -41,7 +41,7 @@ std::optional<double> amount_of(const Value& value) {
   return x;
 }
 
-// Without commas, which the command line takes as the ends of values.
+// The value as a word; nothing if it contains a comma, which separates values on the command line.
 std::optional<std::string> word_of(const Value& value) {
   if ((value.kind != 's' && value.kind != 'l') || value.text.empty() ||
       value.text.find(',') != std::string::npos)
@@ -49,7 +49,7 @@ std::optional<std::string> word_of(const Value& value) {
   return value.text;
 }
 
-// Whether the value is one that the member takes as the command line would.
+// Whether a value has the kind that the member accepts on the command line.
 bool take(std::optional<std::int64_t>& to, const Value& value) {
   to = count_of(value);
   return to.has_value();
@@ -74,7 +74,7 @@ bool take(std::vector<std::string>& to, const Value& value) {
 
 using Taker = bool (*)(DescribedStep&, const Value&);
 
-// How each row of the table of options is read here; null pointers for those that are left to the command line.
+// How each row of the option table is read here; null for rows that the command line reads.
 std::span<const Taker> takers() {
   static constexpr Taker kAll[] = {
 #define STEPCAST_OPTION(flags, heading, questions, goes_to, ...) Taker{goes_to},
@@ -86,12 +86,12 @@ std::span<const Taker> takers() {
 
 enum class Read : std::uint8_t { taken, left, unknown };
 
-// A keyword of `predict`: taken, left to the command line, or none of its own, which is a flag of Megatron-LM.
+// Reads one keyword of `predict`: taken, left to the command line, or unknown, which means a flag of Megatron-LM.
 Read read_keyword(std::string_view name, const Value& value, DescribedStep& step) {
   const Option* option = find_option(fmt::format("--{}", name), kPredictQuestions);
   if (option == nullptr) return Read::unknown;
   const Taker take = takers()[static_cast<std::size_t>(option - option_table().data())];
-  // Other spellings are Megatron-LM's.
+  // Other spellings are flags of Megatron-LM.
   if (take == nullptr || name != option->name().substr(2) || !take(step, value)) return Read::left;
   const std::string_view words = option->values.one_of;
   return words.empty() || is_among(value.text, words) ? Read::taken : Read::left;

@@ -1,4 +1,4 @@
-// `stepcast.predict(...)` of a described step without the command line between: what keywords of Python say as a DescribedStep.
+// `stepcast.predict(...)` of a described step without a command line: converts Python keywords into a DescribedStep.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace stepcast::python {
 
-// `keywords`: names, kinds and values in turn (library.h). Nothing where one is not of the plain ones that are read here: the
-// command line reads all of them, and says what is wrong.
+// `keywords`: names, kinds and values in turn (library.h). Nothing if a keyword is not one of the simple ones
+// that are read here. Then the command line reads all keywords and reports errors.
 [[nodiscard]] std::optional<cli::DescribedStep> described_step(const std::vector<std::string>& keywords);
 
 }  // namespace stepcast::python

@@ -32,7 +32,7 @@
 namespace stepcast::python {
 namespace {
 
-// What the last call of a thread gave back.
+// Results of the last call on this thread.
 thread_local std::string kept_text, kept_problem;
 thread_local std::vector<std::int64_t> kept_ends;
 
@@ -42,13 +42,13 @@ const char* keep(std::string text, std::size_t* size) {
   return kept_text.c_str();
 }
 
-// A verb on a thread of its own, so that the one that waits can look after signals. What both touch outlives either.
+// A verb on a separate thread, so that the caller can handle signals. The shared state outlives both.
 struct RunningVerb {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_done = false;
   std::stop_source stop;
-  std::optional<std::string> said;  // and not passed on yet
+  std::optional<std::string> said;  // progress that was not passed on yet
   cli::VerbOutcome outcome;
 };
 
@@ -64,7 +64,7 @@ void work(const std::shared_ptr<RunningVerb>& verb, const std::vector<std::strin
     listener.progress = [verb](std::string_view what) {
       {
         const std::scoped_lock lock{verb->mutex};
-        if (verb->stop.stop_requested()) return;  // nobody waits any more
+        if (verb->stop.stop_requested()) return;  // the result is no longer wanted
         verb->said = std::string{what};
       }
       verb->changed.notify_all();
@@ -89,8 +89,8 @@ std::vector<std::string> texts_of(const char* list, std::size_t size) {
   return texts;
 }
 
-// Sessions keep platforms and prices; one for every state of the files that a platform can come from. One that has answered
-// often starts anew, so that what it keeps has an end.
+// Sessions with cached platforms and prices: one for each state of the platform files. A session is replaced
+// after many answers, which bounds the cache.
 std::shared_ptr<const Session> session_for(const std::string& platform) {
   struct Kept {
     std::shared_ptr<const Session> session;
@@ -112,8 +112,8 @@ std::shared_ptr<const Session> session_for(const std::string& platform) {
   return kept.session;
 }
 
-// A forecast that Python holds. That of a step which files do not describe is made when somebody reads more of it than the
-// step time.
+// A forecast for Python. If its step does not depend on files, the full forecast is computed only when more
+// than the step time is read.
 class Answer {
  public:
   explicit Answer(Forecast forecast) : forecast_(std::move(forecast)) {}
@@ -162,7 +162,7 @@ void tell(const StepTime& time, double* numbers) {
   numbers[2] = time.step_time_p90_ms;
 }
 
-// Nothing: the command line reads these keywords, and says what is wrong with them.
+// A forecast of keywords. Null: the command line must read them, and reports what is wrong.
 std::unique_ptr<Answer> predict(const std::vector<std::string>& keywords, double* numbers) {
   std::optional<cli::DescribedStep> step = described_step(keywords);
   if (!step) return nullptr;
@@ -212,8 +212,7 @@ void* stepcast_run_new(const char* words, size_t size, int tables, int listens, 
   auto run = std::make_unique<Run>();
   cli::VerbListener listener;
   listener.wants_tables = tables != 0;
-  if (folders !=
-      nullptr) {  // a server, which is asked again and again; what does not ship may change meanwhile
+  if (folders != nullptr) {  // a server: it receives many requests, and platform files may change
     listener.reads_only_in.emplace();
     for (std::string& folder : texts_of(folders, folders_size))
       listener.reads_only_in->emplace_back(std::move(folder));
@@ -261,8 +260,8 @@ void* stepcast_run_table(void* run, size_t number) {
   return stepcast_table_new(csv.data(), csv.size());
 }
 
-// After an interrupt, or where a callback raised: the work is asked to end, which it does within milliseconds. What does
-// not is left to itself, so that Ctrl-C never hangs.
+// Called after an interrupt, or an exception in a callback. The work is asked to stop, which takes
+// milliseconds. Work that does not stop is abandoned, so that Ctrl-C never hangs.
 void stepcast_run_free(void* run) {
   const std::unique_ptr<Run> owned{static_cast<Run*>(run)};
   constexpr std::chrono::seconds kPatience{1};

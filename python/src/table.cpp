@@ -11,7 +11,7 @@
 namespace stepcast::python {
 namespace {
 
-// Fields of one record from `at` on, which moves behind it.
+// The fields of the record at `at`, which moves to the next record.
 std::vector<std::string> read_record(std::string_view text, std::size_t& at) {
   std::vector<std::string> fields{std::string{}};
   bool quoted = false;
@@ -53,7 +53,7 @@ std::optional<std::uint8_t> truth(const std::string& text) {
   return std::nullopt;
 }
 
-// All fields as values of one type, or nothing.
+// All fields as values of one type; nothing if a field is of another type.
 template <class Value, class Read>
 std::optional<std::vector<Value>> all_as(const std::vector<std::string>& fields, const Read& read) {
   std::vector<Value> values(fields.size());
@@ -168,7 +168,7 @@ struct SchemaParts {
   std::vector<ArrowSchema*> children;
 };
 
-// A child belongs to its parent's parts; whoever moves it out of there releases it by itself.
+// A child is part of its parent's memory. A consumer that moves it out releases it separately.
 void release_field(ArrowSchema* field) { field->release = nullptr; }
 
 void release_schema(ArrowSchema* schema) {
@@ -180,7 +180,7 @@ void release_schema(ArrowSchema* schema) {
   schema->release = nullptr;
 }
 
-// The buffers of one column; a bitmap has eight rows in a byte.
+// The buffers of one column. A bitmap has eight rows per byte.
 struct ArrayParts {
   std::vector<std::uint8_t> validity, bits;
   std::vector<std::int64_t> offsets;
@@ -262,7 +262,7 @@ int get_schema(ArrowArrayStream* stream, ArrowSchema* schema) {
 
 int get_next(ArrowArrayStream* stream, ArrowArray* array) {
   StreamParts& parts = parts_of(stream);
-  *array = {};  // the end: without a release
+  *array = {};  // the end of the stream: no release function
   if (std::exchange(parts.is_given, true)) return 0;
   auto all = std::make_unique<ArrayParts>();
   for (const Column& column : parts.table->columns)

@@ -1,4 +1,4 @@
-// A table with columns held in C++, which any frame library takes over through the Arrow C stream interface.
+// A table with columns in C++, which frame libraries read through the Arrow C stream interface.
 //
 //   const Table table = Table::from_csv(text);
 //   export_stream(std::make_shared<const Table>(table), stream)
@@ -14,7 +14,7 @@
 
 namespace stepcast::python {
 
-// Values of one type; rows without one have `valid` 0 and a zero or an empty text in `values`.
+// Values of one type. Rows without a value have `valid` 0, and zero or an empty text in `values`.
 struct Column {
   std::string name;
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::uint8_t>,
@@ -27,8 +27,8 @@ struct Table {
   std::vector<Column> columns;
   std::size_t n_rows = 0;
 
-  // RFC 4180 with a header. A column is of whole numbers, numbers or truth values where all of its values are; empty fields
-  // are no values. Rows that are too short or too long are cut or filled.
+  // Parses CSV (RFC 4180) with a header. A column has integers, numbers or truth values if all of its values are of
+  // that kind, else texts. Empty fields are missing values. Rows with too few or too many fields are filled or cut.
   [[nodiscard]] static Table from_csv(std::string_view text);
   [[nodiscard]] std::string csv() const;
 };
@@ -67,7 +67,7 @@ struct ArrowArrayStream {
 };
 }
 
-// One batch with all rows. Whoever takes the stream calls its release.
+// One batch with all rows. The consumer of the stream calls its release function.
 void export_stream(std::shared_ptr<const Table> table, ArrowArrayStream& stream);
 void export_schema(const Table& table, ArrowSchema& schema);
 

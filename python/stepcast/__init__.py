@@ -9,9 +9,9 @@
     p = stepcast.plan(model="gpt3-175b", platform="dgx-a100", gpus=1024, gbs=1536)
     p.table("priced").to_pandas()
 
-Every function takes the flags of the verb of the same name as keywords (`--train-tokens 1T` is `train_tokens=1e12`), and
-answers with what that verb prints with `--json`: `answer.to_dict()` is the document of docs/json.md, and its keys are
-attributes. docs/python.md says more.
+Each function has the flags of the verb with the same name as keywords (`--train-tokens 1T` is `train_tokens=1e12`), and
+returns the answer that this verb prints with `--json`. `answer.to_dict()` is the document of docs/json.md, and its keys are
+attributes. docs/python.md has the details.
 """
 
 _HOME = {
@@ -42,6 +42,7 @@ _HOME = {
     "plan": "_verbs",
     "platforms": "_verbs",
     "predict": "_verbs",
+    "predict_series": "_verbs",
     "replay": "_verbs",
     "shard": "_verbs",
     "sweep": "_verbs",
@@ -54,7 +55,7 @@ __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name):
-    # What needs the extension is loaded when it is asked for: recording and collecting do without.
+    # Modules that need the extension are loaded on first use, because recording and collecting work without it.
     from importlib import import_module
 
     if name == "__version__":

@@ -10,14 +10,14 @@ from stepcast._errors import Error, InputError
 
 
 def _as_written(number):
-    """A number as the document of its answer writes it: with nine significant digits."""
+    """The number with nine significant digits, as the document of its answer writes it."""
     return float(f"{number:.9g}")
 
 
 class Record:
-    """An object of a document: its keys are attributes, and nothing can be changed.
+    """An immutable object of a document, with its keys as attributes.
 
-    A key that is not a name in Python (`"all-reduce"`) is read with `record["all-reduce"]`. Lists are tuples.
+    A key that is not a Python name (`"all-reduce"`) is read with `record["all-reduce"]`. Lists are tuples.
     """
 
     __slots__ = ("_values", "_read")
@@ -103,10 +103,11 @@ def _short(value):
 
 
 class Table:
-    """Rows with named columns that frame libraries take over without copies of their own: it is an Arrow stream.
+    """Rows with named columns. It is an Arrow stream, which frame libraries read without copies.
 
-    table.to_pandas(); table.to_polars(); table.to_csv("layouts.csv"); table["step_time_ms"]; len(table)
-    duckdb.sql("SELECT * FROM table"), pyarrow.table(table) and others read it, too. None of them is required.
+        table.to_pandas(); table.to_polars(); table.to_csv("layouts.csv"); table["step_time_ms"]; len(table)
+
+    duckdb.sql("SELECT * FROM table"), pyarrow.table(table) and others read it too. None of them is required.
     """
 
     __slots__ = ("_table",)
@@ -116,7 +117,7 @@ class Table:
 
     @staticmethod
     def of_rows(rows):
-        """Of dicts; values in dicts become columns `outer.inner`, lists become JSON."""
+        """A table of dicts. Values in nested dicts become columns `outer.inner`, lists become JSON."""
         flat = [_flat(row) for row in rows]
         names = list(dict.fromkeys(name for row in flat for name in row))
         lines = [",".join(map(_field, names))]
@@ -148,7 +149,7 @@ class Table:
         return {name: self[name] for name in self.columns}
 
     def to_csv(self, path=None):
-        """As text, or into a file."""
+        """The table as CSV: as text, or into a file."""
         text = self._table.csv()
         if path is None:
             return text
@@ -158,7 +159,7 @@ class Table:
 
     @staticmethod
     def of_jsonl(path):
-        """Of the rows of a sweep in one file: what `stepcast sweep SPEC -o out --merge all.jsonl` writes."""
+        """A table of the rows of a sweep in one file, as written by `stepcast sweep SPEC -o out --merge all.jsonl`."""
         try:
             with open(path, encoding="utf-8") as file:
                 return Table.of_rows([json.loads(line) for line in file])
@@ -166,7 +167,7 @@ class Table:
             raise InputError(f"{path}: found no JSON object on each line ({problem}), expected what sweep --merge writes") from None
 
     def to_parquet(self, path):
-        """Into a file, as a whole; by polars, or else by pyarrow."""
+        """Writes the whole table to a file with polars or, if that is missing, with pyarrow."""
         part = f"{os.fspath(path)}.part"
         try:
             try:
@@ -191,7 +192,7 @@ class Table:
         if hasattr(pandas.DataFrame, "from_arrow"):
             try:
                 return pandas.DataFrame.from_arrow(self)
-            except ImportError:  # pandas takes pyarrow for it
+            except ImportError:  # pandas needs pyarrow for this
                 pass
         return pandas.DataFrame(self.to_dict(), columns=list(self.columns))
 
@@ -239,7 +240,7 @@ def _field(value):
 
 
 class Answer(Record):
-    """What a verb answers: a document of docs/json.md."""
+    """The answer of a verb: a document of docs/json.md."""
 
     __slots__ = ("_tables",)
 
@@ -249,7 +250,7 @@ class Answer(Record):
 
     @classmethod
     def from_dict(cls, document):
-        """Of a document that was kept: what to_dict() gave, or the program with --json."""
+        """The answer in a stored document: the result of to_dict(), or of the program with --json."""
         answer = from_dict(document)
         if not isinstance(answer, cls):
             raise InputError(f"found the schema {answer.get('schema')!r}, expected that of a {cls.__name__}")
@@ -263,12 +264,12 @@ class Answer(Record):
 
     @property
     def tables(self):
-        """Names of the lists that table() gives."""
+        """Names of the lists that table() returns."""
         lists = [key for key, value in self._items().items() if _is_rows(value)]
         return tuple(dict.fromkeys([*self._tables, *lists]))
 
     def table(self, name):
-        """A list of the document, or one that is too long for it, as a Table."""
+        """A list of the document, or one that is too long for the document, as a Table."""
         value = self._items().get(name)
         if name in self._tables:
             return self._tables[name]
@@ -290,7 +291,7 @@ def _is_rows(value):
 
 
 class Forecast(Answer):
-    """The time of a step, where it goes, memory, throughput, and what it rests on (stepcast.forecast/1)."""
+    """A forecast of a step: time, parts, memory, throughput and sources of the times (stepcast.forecast/1)."""
 
     __slots__ = ("_handle",)
 
@@ -300,7 +301,7 @@ class Forecast(Answer):
 
     @classmethod
     def _of_handle(cls, handle):
-        """The document is written when somebody reads more of it than the step time."""
+        """A forecast in the library. The full document is made only when more than the step time is read."""
         forecast = _NEW(cls)
         _SET_HANDLE(forecast, handle)
         _SET_VALUES(forecast, None)
@@ -329,7 +330,7 @@ class Forecast(Answer):
         return self._handle
 
     def __str__(self):
-        """What the program prints."""
+        """The text that the program prints."""
         return self._of_program().text()
 
     def __repr__(self):
@@ -341,7 +342,7 @@ class Forecast(Answer):
         )
 
     def parts(self):
-        """Where the time of the class of ranks that ends last goes: (what, ms), in the order of docs/json.md."""
+        """The parts of the time of the last rank class to finish: (what, ms), in the order of docs/json.md."""
         rank = self.rank_classes[self.critical_class]
         parts = [(f"computation: {key}", ms) for key, ms in rank.computation_by_class_ms._items().items()]
         parts += [(f"exposed communication: {key}", ms) for key, ms in rank.exposed_comm_by_group_ms._items().items()]
@@ -350,11 +351,11 @@ class Forecast(Answer):
         return [(what, ms) for what, ms in parts if ms > 0]
 
     def _repr_html_(self):
-        """What `--report` writes, without its script."""
+        """The page of `--report` without its script."""
         return self._of_program().html()
 
     def plot(self, ax=None):
-        """The parts as one bar each; needs matplotlib (pip install stepcast[plot]). Returns the axes."""
+        """Draws each part as a bar. Needs matplotlib (pip install stepcast[plot]). Returns the axes."""
         try:
             from matplotlib import pyplot
         except ImportError:
@@ -374,7 +375,7 @@ _SET_VALUES = Record._values.__set__
 
 
 class Replay(Answer):
-    """Recorded ranks simulated, and what they recorded (stepcast.replay/2)."""
+    """Simulated recorded ranks, and the measured step (stepcast.replay/2)."""
 
     __slots__ = ()
 
@@ -396,7 +397,7 @@ class Replay(Answer):
 
 
 class Plan(Answer):
-    """The layouts of a training, searched (stepcast.plan/1). table("priced") holds all that were priced."""
+    """A search of layouts (stepcast.plan/1). table("priced") has all layouts that were priced."""
 
     __slots__ = ()
 
@@ -418,7 +419,7 @@ class Plan(Answer):
 
 
 class Sharding(Answer):
-    """Embedding tables over GPUs (stepcast.shard/1)."""
+    """A placement of embedding tables on GPUs (stepcast.shard/1)."""
 
     __slots__ = ()
 
@@ -431,7 +432,7 @@ class Sharding(Answer):
 
 
 class Comparison(Answer):
-    """What differs between two steps (stepcast.comparison/1)."""
+    """The differences between two steps (stepcast.comparison/1)."""
 
     __slots__ = ()
 
@@ -441,13 +442,13 @@ class Comparison(Answer):
 
 
 class Inspection(Answer):
-    """What is in trace files (stepcast.inspect/1)."""
+    """The contents of trace files (stepcast.inspect/1)."""
 
     __slots__ = ()
 
 
 class Calibration(Answer):
-    """What was fitted, and how well (stepcast.calibrate_.../1)."""
+    """The result and quality of a fit (stepcast.calibrate_.../1)."""
 
     __slots__ = ()
 
@@ -471,7 +472,7 @@ def _class_of(document):
 
 
 def from_dict(document, tables=None):
-    """The Answer that a document of docs/json.md holds, by its schema."""
+    """The Answer in a document of docs/json.md, chosen by its schema."""
     if not isinstance(document, dict):
         raise TypeError(f"found {type(document).__name__}, expected a dict")
     cls = _class_of(document)
@@ -480,12 +481,12 @@ def from_dict(document, tables=None):
     except (TypeError, ValueError, RecursionError) as problem:
         raise InputError(f"this is not a document: {problem}") from None
     if cls is Forecast:
-        _stepcast.read_forecast(json.dumps(values))  # says which key is missing or holds something else
+        _stepcast.read_forecast(json.dumps(values))  # raises an error that names the wrong or missing key
     return cls(values, tables)
 
 
 def from_json(text, tables=None):
-    """The Answer that a text of --json holds."""
+    """The Answer in a text of --json."""
     try:
         document = json.loads(text)
     except ValueError as problem:

@@ -1,4 +1,4 @@
-"""The command `stepcast`: the program that came with the package; `capture`, `collect` and `serve` are its Python verbs."""
+"""The command `stepcast`: runs the program of the package. `capture`, `collect` and `serve` are verbs written in Python."""
 
 import os
 import subprocess

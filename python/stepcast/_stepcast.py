@@ -1,7 +1,7 @@
-"""What libstepcast.so does, as functions and classes of Python; nothing here is for users of the package.
+"""The functions of libstepcast.so for Python. Internal: not for users of the package.
 
-The library has a plain C interface (python/src/library.h), which ctypes loads into any Python: one wheel serves all versions and
-kinds. Calls release the interpreter's lock by themselves.
+The library has a plain C interface (python/src/library.h), which ctypes loads into any Python. Thus one wheel serves all Python
+versions. Calls release the global interpreter lock.
 """
 
 import ctypes
@@ -67,7 +67,7 @@ _new_capsule.restype, _new_capsule.argtypes = py_object, (c_void_p, c_char_p, c_
 
 
 def _bytes(function, *arguments):
-    """What a function gives as a pointer and a size; None for null."""
+    """The text of a function that returns a pointer and a size; None for null."""
     size = c_size_t()
     at = function(*arguments, byref(size))
     return None if at is None else ctypes.string_at(at, size.value)
@@ -91,7 +91,7 @@ def _words(words):
 
 
 def _plain(text):
-    """For C, which ends a text at a zero byte."""
+    """The text for C, where a zero byte would end it."""
     if not isinstance(text, str):
         raise TypeError(f"found {type(text).__name__}, expected a text")
     if "\0" in text:
@@ -104,14 +104,14 @@ def version():
 
 
 def main(words):
-    """The program; `words` begin with its name."""
+    """Runs the program; `words` begin with its name."""
     arguments = [os.fsencode(word) for word in words]
     return _c.main(len(arguments), (c_char_p * (len(arguments) + 1))(*arguments, None))
 
 
 def run(words, tables, progress, reads_only_in=None, most_s=None):
-    """A verb: exit code, what is printed, the error, and its tables by name. With `reads_only_in`, folders, it reads files in these
-    alone and writes none; it fails after `most_s` seconds."""
+    """Runs a verb. Returns the exit code, the printed text, the error, and the tables by name. `reads_only_in`: folders; the verb then
+    reads only files in these and writes none. It fails after `most_s` seconds."""
     given = _words(words)
     if progress is not None and not callable(progress):
         raise TypeError("progress: expected something to call")
@@ -140,7 +140,7 @@ def run(words, tables, progress, reads_only_in=None, most_s=None):
 
 
 def _keywords(keywords):
-    """Names, kinds and values for the library; None where the command line has to read them."""
+    """Names, kinds and values for the library; None if the command line must read them."""
     parts = []
     for name, value in keywords.items():
         if value is None or value is False:
@@ -173,7 +173,7 @@ _FourNumbers = c_double * 4
 
 
 def predict_timed(keywords):
-    """For the bench: with the microseconds that the session took."""
+    """For benchmarks: the forecast with the microseconds that the session took."""
     if not isinstance(keywords, dict):
         raise TypeError("expected a dict")
     given = _keywords(keywords)
@@ -205,7 +205,7 @@ def sweep_points(text, name, folder):
 
 
 def sweep_rows(lines, folder, stop=None):
-    """The rows of points, in one session; signals are looked after between them."""
+    """The rows of sweep points, in one session. Signals are handled between points."""
     if not isinstance(lines, (list, tuple)):
         raise TypeError("expected a list of texts")
     place, rows, kind = _plain(folder), [], c_int()
@@ -222,7 +222,7 @@ def sweep_rows(lines, folder, stop=None):
 
 
 class _Owner:
-    """What the library made, and frees."""
+    """Owner of a library object, which it frees."""
 
     __slots__ = ("_handle",)
     _free = None
@@ -306,7 +306,7 @@ class Table(_Owner):
         return list(names)
 
     def column(self, name):
-        """The values as a list; None where there is none."""
+        """The values as a list; None for missing values."""
         try:
             column = self.column_names.index(name)
         except ValueError:

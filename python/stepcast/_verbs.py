@@ -1,4 +1,4 @@
-"""The verbs of the program as functions: keywords are its flags, answers what it prints with --json."""
+"""The verbs of the program as functions. Keywords are flags, and answers are the documents of --json."""
 
 import inspect as _inspect
 import json
@@ -11,17 +11,17 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from stepcast import _stepcast
+from stepcast import _flags, _stepcast
 from stepcast._answers import Answer, Forecast, Table, from_json
 from stepcast._errors import Differs, DoesNotFit, InputError, MachineError
 from stepcast._program import PROGRAM
 
-# A list longer than this is a mistake, and each of its values would be a word of a command line.
+# A longer list is a mistake: each of its values would be a word of a command line.
 _MOST_VALUES = 65536
 
 
 def _text(flag, value):
-    """One value as a command line has it."""
+    """One value as text of a command line."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, bool):
@@ -36,7 +36,7 @@ def _text(flag, value):
         text = os.fspath(value)
         if isinstance(text, bytes):
             text = os.fsdecode(text)
-    elif hasattr(value, "__index__"):  # NumPy's integers
+    elif hasattr(value, "__index__"):  # integers of NumPy
         text = str(value.__index__())
     elif hasattr(value, "__float__"):
         return _text(flag, float(value))
@@ -76,7 +76,7 @@ def _words(verb, positional, options):
             continue
         words.extend(f"{flag}={text}" for text in _values(flag, value))
     if positional:
-        words.append("--")  # what follows is no flag, whatever its name begins with
+        words.append("--")  # the following words are not flags, even if they begin with a dash
         words.extend(positional)
     return words
 
@@ -109,31 +109,30 @@ def _refuse(options, *names):
             raise TypeError(f"{name} is for people; answers have to_dict(), and str() is the text")
 
 
-def _takes(flags):
-    """Names the flags that people use most in the signature of a function, which notebooks complete; all others are taken, too."""
+def _takes(flags, first=""):
+    """Names the flags of the verb in the signature of a function, which notebooks complete and check."""
 
     def name(function):
         given = _inspect.signature(function)
-        named = [_inspect.Parameter(flag, _inspect.Parameter.KEYWORD_ONLY, default=None) for flag in flags.split()]
+        names = dict.fromkeys([*first.split(), *flags.__annotations__])
         before = [one for one in given.parameters.values() if one.kind is not _inspect.Parameter.VAR_KEYWORD]
-        rest = [one for one in given.parameters.values() if one.kind is _inspect.Parameter.VAR_KEYWORD]
-        function.__signature__ = given.replace(parameters=[*before, *named, *rest])
+        named = [_inspect.Parameter(flag, _inspect.Parameter.KEYWORD_ONLY, default=None) for flag in names
+                 if flag not in given.parameters]
+        function.__signature__ = given.replace(parameters=[*before, *named])
         return function
 
     return name
 
 
-@_takes("platform gpus nodes gpus_per_node tp pp cp ep vp mbs gbs seq dtype framework sharding recompute schedules command_line "
-        "config deepspeed torchtitan from_log what_if train_tokens gpu_hour_price failures recovery sensitivity require_fit trace "
-        "timeline report")
+@_takes(_flags.PredictFlags, "gpus trace")
 def predict(model=None, *, progress=None, **options):
-    """The time of a training step: of a description, or of recorded traces elsewhere (`trace=`).
+    """Forecasts a training step from a description, or from recorded traces on another platform (`trace=`).
 
-    predict("llama-3-70b", platform="dgx-h100", gpus=512, tp=4, pp=4, gbs=512, sequence_parallel=True)
-    predict(trace="traces/", platform="8xmi300x", what_if=["host=1.5x"])
+        predict("llama-3-70b", platform="dgx-h100", gpus=512, tp=4, pp=4, gbs=512, sequence_parallel=True)
+        predict(trace="traces/", platform="8xmi300x", what_if=["host=1.5x"])
 
     Keywords are the flags of `stepcast predict` and those of Megatron-LM. Several batches, several numbers of GPUs and
-    `sensitivity=True` give an Answer of their own schema.
+    `sensitivity=True` give an Answer of another schema: predict_series() is the same function with that type.
     """
     _refuse(options, "json", "help")
     if model is not None:
@@ -148,15 +147,24 @@ def predict(model=None, *, progress=None, **options):
     return _answer(words, progress)
 
 
-@_takes("platform gpus nodes gpus_per_node tp pp cp ep vp mbs gbs seq dtype framework sharding recompute command_line config what_if")
+@_takes(_flags.PredictFlags, "gpus trace")
+def predict_series(model=None, *, progress=None, **options):
+    """predict() for several numbers of GPUs or batches, or with `sensitivity=True`: an Answer with a row for each.
+
+    predict_series("llama-3-8b", gpus=[8, 16, 32]).table("points").to_pandas()
+    """
+    return predict(model, progress=progress, **options)
+
+
+@_takes(_flags.PredictFlags, "gpus trace")
 def what_to_change(model=None, *, progress=None, **options):
-    """What makes a step shorter, or fit: `.sentence`, and `.actions` with what each saves, why, and its command.
+    """Suggests changes that shorten a step or make it fit: `.sentence`, and `.actions` with saving, reason and command.
 
-    what_to_change("llama-3-8b", gpus=64, pp=4).actions[0].command
-    what_to_change(trace="traces/").actions[0].reason
+        what_to_change("llama-3-8b", gpus=64, pp=4).actions[0].command
+        what_to_change(trace="traces/").actions[0].reason
 
-    Keywords are those of predict(), which does not look for it. None for several pools of GPUs, the largest batch or more than
-    128 recorded ranks.
+    Keywords are those of predict(), which does not compute suggestions. Returns None for several pools of GPUs, the largest batch,
+    or more than 128 recorded ranks.
     """
     _refuse(options, "json", "help")
     if model is not None:
@@ -166,15 +174,15 @@ def what_to_change(model=None, *, progress=None, **options):
     return _answer([*words, *(f"--trace={place}" for place in trace)], progress).what_to_change
 
 
-@_takes("gpus platform output at timeout keep_going guess eager compiled what_if")
+@_takes(_flags.DryrunFlags)
 def dryrun(step, *, progress=None, **options):
-    """The time of a training step of PyTorch, which is run on the CPU of this machine: no GPU is needed.
+    """Forecasts a PyTorch training step that runs on the CPU of this machine; no GPU is needed.
 
-    dryrun(train_step, gpus=8, platform="dgx-h100")      # a function of no arguments, called in a process of its own
-    dryrun(["torchrun", "train.py"], gpus=8)             # a program, as `stepcast dryrun ... -- torchrun train.py`
+        dryrun(train_step, gpus=8, platform="dgx-h100")      # a function without arguments, called in a separate process
+        dryrun(["torchrun", "train.py"], gpus=8)             # a program, as `stepcast dryrun ... -- torchrun train.py`
 
-    The function makes one step of the optimizer, or builds a model and trains. Models that it uses may be on the CPU: it moves
-    them to the GPU that it then sees. The records stay in the folder `output`, "dryrun" if not given, for predict(trace=...).
+    The function makes one optimizer step, or builds a model and trains. Models that it uses may be on the CPU: it moves them to the
+    GPU that it sees in the process. Records are kept in the folder `output` (default "dryrun") for predict(trace=...).
     """
     from stepcast.dryrun import function as _function
 
@@ -193,7 +201,7 @@ def dryrun(step, *, progress=None, **options):
 
 
 def _run_program(words, progress):
-    """Exit code, output and error of the program of this package; an interrupt ends all that it started."""
+    """Exit code, output and error of the package's program. An interrupt ends all processes that it started."""
     environment = {"STEPCAST_PYTHON": sys.executable, **os.environ}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         try:
@@ -219,23 +227,22 @@ def _run_program(words, progress):
         return code, output.read(), error
 
 
-@_takes("step ranks all_steps scenarios timeline with_measured report")
+@_takes(_flags.ReplayFlags)
 def replay(*places, progress=None, **options):
-    """Simulates the recorded ranks of a folder (or of files), and compares with what they recorded.
+    """Simulates the recorded ranks in a folder (or in files), and compares them with the measured step.
 
-    replay("traces/", all_steps=True).verdict
+        replay("traces/", all_steps=True).verdict
     """
     _refuse(options, "json", "help")
     return _answer(_words(["replay", "--json"], _places(places), options), progress)
 
 
-@_takes("platform gpus gbs seq dtype framework tp pp cp ep mbs vp sharding recompute schedules top objective train_tokens "
-        "within gpu_hour_price max_memory_GiB jitter csv report")
+@_takes(_flags.PlanFlags)
 def plan(model=None, *, progress=None, **options):
-    """Searches the layouts of a training: the fastest, those that cannot be told from it, and why not the others.
+    """Searches the layouts of a training: the fastest, the ones tied with it, and why others are worse.
 
-    p = plan("gpt3-175b", platform="dgx-a100", gpus=1024, gbs=1536)
-    p.chosen_layout.step_time_ms, p.table("priced").to_pandas()     # all layouts that were priced
+        p = plan("gpt3-175b", platform="dgx-a100", gpus=1024, gbs=1536)
+        p.chosen_layout.step_time_ms, p.table("priced").to_pandas()     # all layouts that were priced
     """
     _refuse(options, "json", "help")
     if model is not None:
@@ -243,9 +250,9 @@ def plan(model=None, *, progress=None, **options):
     return _answer(_words(["plan", "--json"], [], options), progress, tables=True)
 
 
-@_takes("platform gpus tables indices plan now seconds output save_tables report")
+@_takes(_flags.ShardFlags)
 def shard(model=None, *, progress=None, **options):
-    """How embedding tables are best spread over GPUs, by the simulated step: `shard("dlrm-mlperf-v1", gpus=8)`."""
+    """Finds the best placement of embedding tables on GPUs by simulated step time: `shard("dlrm-mlperf-v1", gpus=8)`."""
     _refuse(options, "json", "help")
     if model is not None:
         options["model"] = model
@@ -253,13 +260,13 @@ def shard(model=None, *, progress=None, **options):
 
 
 class Resharder:
-    """Decides while a recommendation model trains whether its tables should lie elsewhere, and prices what others propose.
+    """Decides during the training of a recommendation model whether its tables should move, and compares proposed plans.
 
-    job = Resharder("dlrm.toml", plan="plan.json", gpus=8, platform="dgx-a100")
-    job.decide("batch.npz", proposed=["other.json"], output="next.json").verdict
+        job = Resharder("dlrm.toml", plan="plan.json", gpus=8, platform="dgx-a100")
+        job.decide("batch.npz", proposed=["other.json"], output="next.json").verdict
 
-    Keywords are the flags of `stepcast shard`. An answer has the plan that runs as "now", "resharded" where few moves of it are
-    worth it, and the proposed ones, the best first, each with its step time and what would move.
+    Keywords are the flags of `stepcast shard`. An answer lists the current plan as "now", "resharded" if a few moves are worth it,
+    and the proposed plans, the best first, each with its step time and its moves.
     """
 
     def __init__(self, model=None, *, plan, **options):
@@ -267,7 +274,7 @@ class Resharder:
         self.plan = plan
 
     def decide(self, indices=None, *, proposed=(), output=None, progress=None):
-        """For what the batch of a .npz file looks up; the best is written to `output` and then the plan that runs."""
+        """Decides for the lookups in a .npz file. The best plan is written to `output` and becomes the current plan."""
         answer = shard(self._model, progress=progress, now=self.plan, plan=proposed, indices=indices, output=output,
                        **self._options)
         if output is not None:
@@ -275,27 +282,27 @@ class Resharder:
         return answer
 
 
-@_takes("platform output")
 def calibrate(kind, *files, progress=None, **options):
     """Fits a platform to measurements: "collectives", "kernels", "iterations", "overheads", ...
 
-    calibrate("iterations", "steps.csv", platform="dgx-h100", output="mine.json").mape_after
+        calibrate("iterations", "steps.csv", platform="dgx-h100", output="mine.json").mape_after
     """
     _refuse(options, "json", "help")
     return _answer(_words(["calibrate", _text("kind", kind), "--json"], _places(files), options), progress)
 
 
+@_takes(_flags.InspectFlags)
 def inspect(*places, progress=None, **options):
-    """What is in trace files, and whether they are usable: `inspect("traces/").files[0].usable_for_replay`."""
+    """Shows what trace files contain and whether they are usable: `inspect("traces/").files[0].usable_for_replay`."""
     _refuse(options, "json", "help")
     return _answer(_words(["inspect", "--json"], _places(places), options), progress)
 
 
-@_takes("fail_above report")
+@_takes(_flags.CompareFlags)
 def compare(a, b, *, progress=None, **options):
-    """What differs between two steps: answers, or files of the program (--json, --report) and training logs.
+    """Compares two steps: answers, files of the program (--json, --report), or training logs.
 
-    compare(predict("llama-3-8b", gpus=8), "train.log").parts[0]
+        compare(predict("llama-3-8b", gpus=8), "train.log").parts[0]
     """
     _refuse(options, "json", "help")
     with tempfile.TemporaryDirectory() as folder:
@@ -313,12 +320,12 @@ def _file_of(name, step, folder):
 
 
 def sweep(spec, executor=None, *, progress=None):
-    """All combinations of a file of lists (docs/sweeps.md), or of a dict like it: one row of the Table for each.
+    """Runs all combinations in a file of lists (docs/sweeps.md), or in such a dict, and returns a Table with a row for each.
 
-    sweep({"model": "llama-3-70b", "gpus": [64, 128, 256], "tp": [4, 8], "gbs": 1024}).to_pandas()
+        sweep({"model": "llama-3-70b", "gpus": [64, 128, 256], "tp": [4, 8], "gbs": 1024}).to_pandas()
 
-    `executor` is any concurrent.futures.Executor, or one like it (Dask's `Client.get_executor()`): points are run by its
-    workers, some at a time. Without one they are run here, on all cores. A point that cannot be run has a row that says why.
+    `executor` is a concurrent.futures.Executor or a similar object (Dask's `Client.get_executor()`); its workers run several points
+    at a time. Without one, points run here on all cores. A point that cannot run has a row with the reason.
     """
     lines, folder = _points(spec)
     if executor is not None:
@@ -327,7 +334,7 @@ def sweep(spec, executor=None, *, progress=None):
     with ThreadPoolExecutor() as executor:
         try:
             return _run_points(lines, executor, partial(_sweep_rows, folder, stop=stop), os.cpu_count() or 1, progress)
-        except BaseException:  # Ctrl-C: before the executor waits for what it runs
+        except BaseException:  # such as Ctrl-C: the executor must not wait for running points
             stop.request()
             raise
 
@@ -354,7 +361,7 @@ def _points(spec):
 
 
 def _run_points(lines, executor, rows_of, workers, progress):
-    # Several pieces for each worker, as points differ in length.
+    # Several parts for each worker, because points take different times.
     size = max(1, min(256, len(lines) // (4 * workers) or 1))
     pieces = [executor.submit(rows_of, lines[i : i + size]) for i in range(0, len(lines), size)]
     rows, done = [], 0
@@ -372,19 +379,19 @@ def _run_points(lines, executor, rows_of, workers, progress):
 
 
 def _sweep_rows(folder, lines, stop=None):
-    from stepcast import _stepcast as here  # of the worker
+    from stepcast import _stepcast as here  # the module in the worker
 
     return here.sweep_rows(lines, folder, stop)
 
 
 def import_ranks(traces, folder, executor=None, *, step=None, all_steps=False, progress=None):
-    """Writes ranks as small files into the folder, which `replay` and `predict` read like traces; gives the names.
+    """Writes ranks as small files into a folder, for `replay` and `predict`. Returns their names.
 
-    import_ranks(glob("traces/kineto_rank*.json.gz"), "ranks", executor=client.get_executor())
+        import_ranks(glob("traces/kineto_rank*.json.gz"), "ranks", executor=client.get_executor())
 
-    Each of `traces` is the profiler trace of a rank, or a list of it and its execution trace; the workers of `executor`
-    read them where they see them, and write NAME.step. `executor` is any concurrent.futures.Executor, or one like it (Dask's
-    `Client.get_executor()`; docs/python.md has Ray in three lines). Without one they are read here, on all cores.
+    Each of `traces` is the profiler trace of a rank, or a list of it and its execution trace. The workers of `executor` read them
+    from their file system and write NAME.step. `executor` is a concurrent.futures.Executor or a similar object (Dask's
+    `Client.get_executor()`; docs/python.md shows Ray). Without one, they are read here on all cores.
     """
     folder = _text("the folder", folder)
     os.makedirs(folder, exist_ok=True)
@@ -422,7 +429,7 @@ def _import_all(work, executor, options, progress):
 
 
 def _import_rank(places, output, options):
-    from stepcast import _stepcast as here  # of the worker
+    from stepcast import _stepcast as here  # the module in the worker
 
     code, _, error, _ = here.run(_words(["import"], places, {"output": output, **options}), False, None)
     if error:
@@ -431,10 +438,10 @@ def _import_rank(places, output, options):
 
 
 def models():
-    """The models that are known by name."""
+    """The models with built-in names."""
     return _answer(["models", "--json"])
 
 
 def platforms(name=None):
-    """The shipped platforms, or the file of one."""
+    """The built-in platforms, or the figures of one platform file."""
     return _answer(["platforms", "--json", *([] if name is None else [_text("name", name)])])

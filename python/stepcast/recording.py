@@ -1,7 +1,7 @@
-"""Records what `stepcast replay` reads: profiler and execution traces of all ranks, over the same few steps.
+"""Records what `stepcast replay` reads: profiler and execution traces of all ranks, for the same few steps.
 
-One file of pure Python that needs nothing but PyTorch, which is imported when recording begins: copy it where stepcast is
-not installed. Four ways, the last without a change of the training code:
+This file is pure Python and needs only PyTorch, which is imported when recording begins. Copy it to machines without stepcast.
+There are four ways to use it; the last one needs no change of the training code:
 
     with capture("traces", at=20, steps=3) as recording:       # 1. in the loop
         for batch in loader:
@@ -12,9 +12,9 @@ not installed. Four ways, the last without a change of the training code:
     patch_optimizer("traces")                                  # 3. counts the steps of the first optimizer
     $ stepcast capture --at 20 --steps 3 -o traces -- torchrun ... train.py      # 4.
 
-Under `traces/step-000020/` stand `kineto_rank-00003-of-00008.json.gz`, `et_rank-00003-of-00008.json.gz` and
-`meta/rank-00003-of-00008.json` of every rank. Steps are recorded on all ranks at once; files are written behind the training,
-in a thread, so that no rank waits in a collective for one that writes. docs/recording.md says what each piece is good for.
+The folder `traces/step-000020/` then contains `kineto_rank-00003-of-00008.json.gz`, `et_rank-00003-of-00008.json.gz` and
+`meta/rank-00003-of-00008.json` for every rank. All ranks record the same steps. A thread writes the files during the training, so
+that no rank waits in a collective for one that writes. docs/recording.md explains the files.
 """
 
 import argparse
@@ -31,9 +31,9 @@ import threading
 import time
 
 _VARIABLE = "STEPCAST_CAPTURE"
-_BYTES_OF_EVENT = 300  # of JSON; public traces hold 275 to 370
+_BYTES_OF_EVENT = 300  # bytes of JSON per event; 275 to 370 in public traces
 _GZIP_RATIO = 12  # traces become 14 to 27 times smaller
-_MOST_RANKS = 128  # that "auto" records all of
+_MOST_RANKS = 128  # up to this number of ranks, "auto" records all
 _CLOCK_ROUNDS = 20
 _WRITERS_OF_HOST = 2  # at a time
 _CLOCK_PATIENCE_S = 20.0
@@ -44,7 +44,7 @@ def _say(text):
 
 
 def _tried(function, default=None):
-    """What is worth knowing and not worth failing for."""
+    """Reports a problem that should not stop the training."""
     try:
         return function()
     except Exception:
@@ -52,7 +52,7 @@ def _tried(function, default=None):
 
 
 class Recording:
-    """Counts steps; see capture()."""
+    """Counts steps and records some of them; see capture()."""
 
     def __init__(self, directory, *, at=20, steps=3, warmup=2, ranks="auto", shapes=True, stacks=False,
                  memory=False, execution_trace=True):
@@ -67,8 +67,8 @@ class Recording:
         self.at, self.steps, self.warmup, self.ranks = at, steps, warmup, ranks
         self.shapes, self.stacks, self.memory, self.execution_trace = shapes, stacks, memory, execution_trace
         self.count = 0  # steps that ended
-        self.files = []  # that were written
-        self._marks = []  # when steps ended, of those before the profiler
+        self.files = []  # written files
+        self._marks = []  # end times of steps before the profiler
         self._profiler = self._observer = self._writer = None
         self._done = False
         self._meta = {}
@@ -87,7 +87,7 @@ class Recording:
         return False
 
     def step(self):
-        """A step has ended."""
+        """Call at the end of every step."""
         with self._lock:
             if self._done:
                 return
@@ -102,7 +102,7 @@ class Recording:
                 self._begin()
 
     def close(self):
-        """Ends a recording that is under way, and waits until all is written."""
+        """Ends a running recording, and waits until all files are written."""
         with self._lock:
             if self._profiler is not None:
                 _say(f"the training ended after {self.count} steps, within the recording: it is cut short")
@@ -144,7 +144,7 @@ class Recording:
         observer = _tried(lambda: _observer(profiler, self._et_file)) if self.execution_trace else None
         self._profiler = None
         if observer is not None:
-            # Given to the profiler, so that both cover the same steps (PyTorch 2.4 and later).
+            # Passed to the profiler, so that both cover the same steps (PyTorch 2.4 and later).
             try:
                 self._profiler = profiler.profile(execution_trace_observer=observer, **options)
             except TypeError:
@@ -154,7 +154,7 @@ class Recording:
         self._observer = observer
         if self._profiler is None:
             self._profiler = profiler.profile(**options)
-        # Steps carry the numbers that the training gives them.
+        # Steps have the numbers of the training.
         self._profiler.step_num = self.count
         self._profiler.current_action = options["schedule"](self.count)
         if torch.cuda.is_available():
@@ -190,7 +190,7 @@ class Recording:
         self._meta["profiled_step_ms"] = 1e3 * (time.perf_counter() - self._started) / max(1, taken)
         profiler.stop()
         if self._observer is not None:
-            _tried(self._observer.unregister_callback)  # else the file is cut off
+            _tried(self._observer.unregister_callback)  # otherwise the file is truncated
         self._meta["memory"] = _memory(torch)
         self._meta["clock"]["after"] = _clock_offset(torch, self._rank, self._world, self._local, "after")
         before, after = self._meta["clock"]["before"], self._meta["clock"]["after"]
@@ -209,7 +209,7 @@ class Recording:
         raw = events * _BYTES_OF_EVENT
         et_bytes = _tried(lambda: os.path.getsize(self._et_file), 0)
         self._meta["estimate"] = {"events": events, "json_bytes": raw, "gzip_bytes": raw // _GZIP_RATIO}
-        # A host's ranks write one behind the other, two at a time.
+        # The ranks of a host write in turn, two at a time.
         time.sleep((self._local // _WRITERS_OF_HOST) * min(60.0, 0.5 + raw / 50e6))
         free = shutil.disk_usage(self._folder).free
         if raw + raw // _GZIP_RATIO + et_bytes > free:
@@ -323,7 +323,7 @@ def _memory(torch):
 
 
 def _parallel():
-    """The degrees that Megatron-LM knows, where it runs."""
+    """The degrees of Megatron-LM, if it is used."""
     state = sys.modules.get("megatron.core.parallel_state")
     found = {}
     if state is None:
@@ -338,9 +338,9 @@ def _parallel():
 
 
 def _clock_offset(torch, rank, world, local, when):
-    """How far the clock of this host is ahead of that of rank 0: the first rank of every host and rank 0 exchange
-    timestamps through the store of the process group, which orders nothing and blocks no collective. The round that
-    took least time counts. None: one process, or no such store."""
+    """The offset of this host's clock to that of rank 0. The first rank of every host and rank 0 exchange timestamps through the
+    store of the process group, which blocks no collective. The round with the shortest time is used. None: a single process, or no
+    such store."""
     distributed = torch.distributed
     if world < 2 or not _tried(distributed.is_initialized, False) or (local != 0 and rank != 0):
         return None
@@ -380,12 +380,12 @@ def _exchange(store, rank, world, when):
 
 
 def capture(directory, **options):
-    """A context manager; call its step() after every step of the training.
+    """A context manager. Call its step() after every step of the training.
 
     directory  folder to write to, the same for all ranks
-    at, steps  the first step to record, counted from 0, and how many; `warmup` steps before run with the profiler on
+    at, steps  the first step to record, counted from 0, and their number; the profiler also runs in `warmup` steps before
     ranks      "auto" (all of up to 128, else one data-parallel replica), "all", or a list
-    shapes, execution_trace    on: the sizes of operators, the dependencies through tensors
+    shapes, execution_trace    on: sizes of operators, dependencies through tensors
     stacks, memory             off: they make traces several times as large
     """
     return Recording(directory, **options)
@@ -415,7 +415,7 @@ def hf_callback(directory, **options):
 
 
 def patch_optimizer(directory, **options):
-    """Counts the steps of the first optimizer that takes one; the loop stays unchanged. Returns the Recording."""
+    """Counts the steps of the first optimizer that makes one; the training loop stays unchanged. Returns the Recording."""
     from torch.optim import optimizer as module
 
     recording = Recording(directory, **options)
@@ -425,7 +425,7 @@ def patch_optimizer(directory, **options):
         if not first:
             first.append(optimizer)
             recording.__enter__()
-            recording._marks.clear()  # when the first step began is not known
+            recording._marks.clear()  # the start of the first step is unknown
         if first[0] is optimizer:
             recording.step()
 
@@ -481,7 +481,7 @@ finally:
 
 
 class _OnceImported:
-    """Calls back when a module has been imported, without importing it."""
+    """Calls back after a module was imported, without importing it."""
 
     def __init__(self, name, then):
         self.name, self.then = name, then
@@ -509,7 +509,7 @@ class _OnceImported:
 
 
 def install_hook():
-    """What the workers of `stepcast capture ... -- COMMAND` run when Python starts."""
+    """Runs in the workers of `stepcast capture ... -- COMMAND` when Python starts."""
     text = os.environ.get(_VARIABLE)
     if text:
         options = json.loads(text)
@@ -546,7 +546,7 @@ def main(words=None):
         if asked.ranks not in ("auto", "all"):
             options["ranks"] = [int(rank) for rank in asked.ranks.split(",")]
         Recording(**options)
-        # Beside the output, which all hosts of the job see.
+        # Next to the output, which all hosts of the job can access.
         hook = os.path.join(directory, ".hook")
         os.makedirs(hook, exist_ok=True)
         shutil.copyfile(os.path.abspath(__file__), os.path.join(hook, "recording.py"))

@@ -16,6 +16,8 @@ import os
 import re
 import secrets
 import shutil
+import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -31,17 +33,17 @@ from stepcast import _stepcast
 VERBS = ("predict", "plan", "shard", "replay", "compare", "inspect", "models", "platforms")
 FORMATS = ("json", "md", "html", "text")
 MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
-MOST_UPLOAD_BYTES = 512 << 20  # all together
+MOST_UPLOAD_BYTES = 512 << 20  # of all uploads together
 MOST_SWEEP_BYTES = 256 << 20  # of the rows of a sweep
 MOST_SECONDS = 30  # of an answer
-MOST_BUSY_SECONDS = 1.6  # until an answer is there, as far as can be told; who would wait longer is refused, and the page asks again
-MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
+MOST_BUSY_SECONDS = 1.6  # estimated waiting time above which a request is refused; the page asks again
+MOST_SILENCE_SECONDS = 5  # of a browser during a request
 MOST_KEPT = 64  # answers
 LONG = ("plan", "shard", "replay")  # verbs that wait for shorter ones
 
 
 class Refused(Exception):
-    """A request that is not answered, with the status that says why."""
+    """A rejected request, with the HTTP status and the reason."""
 
     def __init__(self, status, why):
         super().__init__(why)
@@ -49,15 +51,15 @@ class Refused(Exception):
 
 
 class Processors:
-    """Lets as many answers be made at once as there are processors: the short ones first, then who came first."""
+    """Limits the number of concurrent answers to the number of processors. Short ones first, then in order of arrival."""
 
     def __init__(self, count):
         self._free, self._waiting, self._came = count, [], 0
-        self._seconds = {False: 0.2, True: 0.4}  # that an answer took of late
+        self._seconds = {False: 0.2, True: 0.4}  # recent time of an answer
         self._changed = threading.Condition()
 
     def take(self, is_long):
-        """False where none became free so early that the answer may be there in time."""
+        """False if no processor became free early enough for the answer to be in time."""
         with self._changed:
             self._came += 1
             mine, began = (is_long, self._came), time.monotonic()
@@ -77,27 +79,28 @@ class Processors:
     def give_back(self, is_long, seconds):
         with self._changed:
             self._free += 1
-            seconds = min(seconds, MOST_BUSY_SECONDS / 2)  # one that takes a minute does not end all waiting
+            seconds = min(seconds, MOST_BUSY_SECONDS / 2)  # an answer of a minute does not end all waiting
             self._seconds[is_long] = max(seconds, 0.7 * self._seconds[is_long] + 0.3 * seconds)
             self._changed.notify_all()
 
 
 class Questions:
-    """What may be asked, and the answers; knows nothing of HTTP."""
+    """The allowed questions and their answers, independent of HTTP."""
 
     def __init__(self, folders):
+        given = [Path(folder).resolve(strict=True) for folder in folders]
         self.uploads = Path(tempfile.mkdtemp(prefix="stepcast-serve-"))
-        self.roots = [Path(folder).resolve(strict=True) for folder in folders] + [self.uploads.resolve()]
+        self.roots = [*given, self.uploads.resolve()]
         self._uploaded_bytes = 0
         self._lock = threading.Lock()
         self._processors = Processors(max(2, os.cpu_count() or 1))
-        self._kept = OrderedDict()  # answers that no file is part of, those that are being made, too; the one asked for last at the end
+        self._kept = OrderedDict()  # answers without files, finished or in progress; most recently used last
 
     def close(self):
         shutil.rmtree(self.uploads, ignore_errors=True)
 
     def check(self, words):
-        """The words of a command line without the name of the program, or Refused."""
+        """The words of a command line without the program name; raises Refused if they are invalid."""
         if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
             raise Refused(400, "words: found no list of texts, expected a verb and its flags")
         if len(words) > MOST_WORDS or sum(map(len, words)) > MOST_CHARACTERS or any("\0" in word for word in words):
@@ -107,11 +110,11 @@ class Questions:
         return words
 
     def _names_files(self, words):
-        """Whether one of the words does; Refused where it must not be read."""
+        """Whether one of the words names a file. Raises Refused if it must not be read."""
         return any([self._check_place(text) for word in words[1:] for text in {word, *re.split("[=,:]", word)}])
 
     def _check_place(self, text):
-        # A name is one of a model or a platform, unless there is a file of that name where the server was started.
+        # A word is the name of a model or a platform, unless a file with that name exists in the server's working directory.
         place = Path(text)
         if not text or not (place.is_absolute() or ".." in place.parts or os.path.lexists(text)):
             return False
@@ -124,7 +127,7 @@ class Questions:
         return True
 
     def ask(self, words, kind="json"):
-        """Exit code, what is printed, and the error."""
+        """Exit code, printed text and error."""
         if kind not in FORMATS:
             raise Refused(400, f"format: found `{str(kind)[:40]}`, expected one of {', '.join(FORMATS)}")
         words = self.check(words)
@@ -143,7 +146,7 @@ class Questions:
             return comes.result()
         try:
             comes.set_result(self._answer(words, kind))
-        except BaseException as problem:  # so that nobody waits for ever
+        except BaseException as problem:  # so that no request waits forever
             comes.set_exception(problem)
         if comes.exception() or comes.result()[2]:
             with self._lock:
@@ -165,7 +168,7 @@ class Questions:
             self._processors.give_back(is_long, time.monotonic() - began)
 
     def sweep_folders(self):
-        """Folders of sweeps that were given, or are in one that was."""
+        """Folders of sweeps that were given, or that are inside a given folder."""
         given = self.roots[:-1]
         return [place for root in given for place in [root, *sorted(root.glob("*/"))] if (place / "sweep.json").is_file()]
 
@@ -196,20 +199,25 @@ class Questions:
         return {"columns": list(columns), "rows": [[row.get(name) for name in columns] for row in points.values()]}
 
     def take(self, name, size, read):
-        """Keeps a file that was dropped on the page; its path."""
+        """Stores a file that was dropped on the page; returns its path."""
         with self._lock:
             if size < 0 or self._uploaded_bytes + size > MOST_UPLOAD_BYTES:
                 raise Refused(413, f"files: expected at most {MOST_UPLOAD_BYTES >> 20} MiB together")
             self._uploaded_bytes += size
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", os.path.basename(name))[-80:].lstrip(".-") or "file"
-        place = Path(tempfile.mkdtemp(dir=self.uploads)) / plain
-        with open(place, "wb") as out:
-            while size > 0:
-                piece = read(min(size, 1 << 20))
-                if not piece:
-                    break
-                out.write(piece)
-                size -= len(piece)
+        place, left = Path(tempfile.mkdtemp(dir=self.uploads)) / plain, size
+        try:
+            with open(place, "wb") as out:
+                while left > 0 and (piece := read(min(left, 1 << 20))):
+                    out.write(piece)
+                    left -= len(piece)
+        finally:
+            if left > 0:  # the browser gave up
+                shutil.rmtree(place.parent, ignore_errors=True)
+                with self._lock:
+                    self._uploaded_bytes -= size
+        if left > 0:
+            raise Refused(400, f"{plain}: found {size - left} of {size} bytes")
         return str(place)
 
 
@@ -218,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "stepcast"
     sys_version = ""
     timeout = MOST_SILENCE_SECONDS
-    disable_nagle_algorithm = True  # the end of an answer would wait for the browser to confirm its begin
+    disable_nagle_algorithm = True  # the end of an answer would wait for the browser to confirm the beginning
     wbufsize = 1 << 16
 
     def do_GET(self):
@@ -238,7 +246,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refused(404, "there is nothing at this address")
             route()
         except Refused as problem:
-            self.close_connection = True  # what of the body nobody has read
+            self.close_connection = True  # unread parts of the body
             self._send(problem.status, {"error": str(problem)})
         except (ConnectionError, TimeoutError):
             self.close_connection = True
@@ -247,7 +255,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(400, {"error": "the request cannot be read"})
 
     def _check_source(self):
-        # Another site's page in the same browser has another Origin; a name that leads here has another Host.
+        # A page of another site has another Origin; a host name that resolves to this machine has another Host.
         here = self.server.names
         if self.headers.get("Host", "").lower() not in here:
             raise Refused(403, "another Host than this server's")
@@ -273,7 +281,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(200, page, "text/html", policy_of(page))
 
     def _frame(self):
-        # What the page writes answers into: they hold their script and styles, and ask nobody.
+        # Answers are shown in frames. They contain their script and styles, and may not send requests.
         self._send(200, '<!DOCTYPE html><html lang="en"><title>answer</title></html>', "text/html",
                    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
                    "form-action 'none'; frame-ancestors 'self'")
@@ -325,15 +333,30 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format, *values):
-        """Nothing: addresses hold the token."""
+        """Logs nothing, because addresses contain the token."""
 
 
 def policy_of(page):
-    """What a browser may do with the page: run its own script, and ask this server."""
+    """The content security policy of the page: it may run its script, and send requests to this server."""
     script = re.search("<script>(.*)</script>", page, re.DOTALL).group(1)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
             "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+
+
+def addresses_at(host):
+    """Names under which others reach a server that listens at `host`; those of this machine for all of its addresses."""
+    if host not in ("0.0.0.0", ""):
+        return [host]
+    found = {"127.0.0.1": None}
+    try:
+        found.update((entry[4][0], None) for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent: the address of the interface that would be used
+            found[probe.getsockname()[0]] = None
+    except OSError:
+        pass  # a machine without a network
+    return list(found)
 
 
 class Server(ThreadingHTTPServer):
@@ -345,8 +368,9 @@ class Server(ThreadingHTTPServer):
         self.questions = Questions(folders)
         self.token = secrets.token_urlsafe(16)
         port = self.server_address[1]
-        self.names = {f"{name}:{port}" for name in {host.lower(), "127.0.0.1", "localhost"}}
-        self.address = f"http://{host}:{port}/?token={self.token}"
+        addresses = addresses_at(host)
+        self.names = {f"{name}:{port}" for name in {*map(str.lower, addresses), "127.0.0.1", "localhost"}}
+        self.address = "\n".join(f"http://{name}:{port}/?token={self.token}" for name in addresses)
         self.page, self.sweep_page = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("serve.html", "serve_sweep.html"))
 
     def handle_error(self, request, client_address):
@@ -373,6 +397,7 @@ def main(words=None):
         print(f"stepcast: error: {place}: {problem.strerror}", file=sys.stderr)
         return 2
     print(f"{server.address}\nCtrl-C ends it.", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
     try:
         server.serve_forever()
     except KeyboardInterrupt:

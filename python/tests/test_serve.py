@@ -1,10 +1,14 @@
 """`stepcast serve`: answers are those of the command line; what must not be asked is refused in one sentence."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
+import re
+import signal
 import socket
+import subprocess
 import threading
 import time
 import urllib.error
@@ -16,7 +20,7 @@ import pytest
 import fuzz_serve
 from stepcast import serve
 
-from conftest import ROOT, in_browser
+from conftest import PROGRAM, ROOT, in_browser
 
 JOB = ["predict", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", "8", "--gbs", "64"]
 
@@ -90,6 +94,53 @@ def test_reads_only_what_was_given_and_writes_nothing(server, tmp_path, monkeypa
     for words in ([*JOB, "--report", str(out)], [*JOB, f"--timeline={out}"]):
         assert run(server, words)[1]["error"].endswith("files are not written here"), words
     assert not out.exists() and sorted(os.listdir(given)) == ["link"]
+
+
+@pytest.mark.parametrize("verb", serve.VERBS)
+def test_no_flag_of_a_verb_writes_a_file(server, verb, tmp_path, monkeypatch):
+    place = tmp_path / "given" / "work"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    traces = str(ROOT / "examples" / "dlrm_4gpu")
+    asked = {"predict": [JOB, ["predict", "--trace", traces], ["predict", "--model", "dlrm-mlperf-v1", "--gpus", "8"]],
+             "plan": [["plan", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", "8", "--gbs", "64"]],
+             "shard": [["shard", "--model", "dlrm-mlperf-v1", "--gpus", "8", "--evaluations", "10"]],
+             "replay": [["replay", traces]], "inspect": [["inspect", traces]]}
+    help_text = subprocess.run([PROGRAM, verb, "--help-all"], capture_output=True, text=True).stdout
+    help_text = help_text or subprocess.run([PROGRAM, verb, "--help"], capture_output=True, text=True).stdout
+    flags = sorted(set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", help_text)) - {"--help", "--help-all"})
+    assert "--json" in flags or verb == "compare"
+    for words in asked.get(verb, [[verb]]):
+        for flag in flags:
+            for value in ([str(place / "out")], [str(place / "out.json.gz")], []):
+                with contextlib.suppress(serve.Refused):
+                    server.questions.ask([*words, flag, *value], "text")
+    assert not any(place.rglob("*")), sorted(place.rglob("*"))
+
+
+def test_a_broken_upload_leaves_nothing(server):
+    pieces = iter([b"abc", b""])
+    with pytest.raises(serve.Refused, match="found 3 of 9 bytes"):
+        server.questions.take("trace.json", 9, lambda n: next(pieces))
+    assert not any(server.questions.uploads.rglob("*")) and server.questions._uploaded_bytes == 0
+
+
+def test_starts_and_ends_in_one_line(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for words in (["--port", str(taken.getsockname()[1])], ["--host", "no.such.host.invalid"], [str(tmp_path / "gone")]):
+            done = subprocess.run([PROGRAM, "serve", *words], capture_output=True, text=True, env=environment, timeout=60)
+            assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+            assert done.stderr.startswith("stepcast: error: ") and not any(tmp_path.iterdir())
+    with subprocess.Popen([PROGRAM, "serve", "--port", "0", "--host", "0.0.0.0"], stdout=subprocess.PIPE, text=True, env=environment) as running:
+        addresses = [line for line in iter(running.stdout.readline, "Ctrl-C ends it.\n")]
+        assert any("127.0.0.1" in line for line in addresses) and not any("0.0.0.0" in line for line in addresses)
+        with urllib.request.urlopen(addresses[0].strip(), timeout=60) as page:
+            assert page.status == 200
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0 and not any(tmp_path.iterdir())
 
 
 def test_files_that_files_name_are_read_where_they_may_be(server, tmp_path):

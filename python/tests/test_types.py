@@ -11,33 +11,43 @@ import stepcast
 from conftest import ROOT
 from stepcast._program import PROGRAM
 
-PYTHON_ONLY = {"model", "progress", "places", "kind", "files", "a", "b", "step"}
-
-
-@pytest.mark.parametrize("verb", ["predict", "replay", "plan", "shard", "compare", "dryrun"])
-def test_signatures_name_flags_of_the_program(verb):
+@pytest.mark.parametrize("verb, flag", [("predict", "sequence_parallel"), ("predict_series", "gpus"), ("replay", "all_steps"), ("plan", "top"),
+                                        ("shard", "evaluations"), ("compare", "fail_above"), ("dryrun", "keep_going"), ("inspect", "ranks")])
+def test_signatures_name_flags_of_the_program(verb, flag):
     parameters = inspect.signature(getattr(stepcast, verb)).parameters
-    named = [one.name for one in parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD and one.name not in PYTHON_ONLY]
-    shown = subprocess.run([PROGRAM, verb, "--help-all"], capture_output=True, text=True, check=True).stdout
-    flags = set(re.findall(r"--([a-zA-Z0-9-]+)", shown))
-    assert named and [name for name in named if name.replace("_", "-") not in flags] == []
+    assert flag in parameters and parameters[flag].kind is inspect.Parameter.KEYWORD_ONLY
 
 
-def mypy(tmp_path, text):
+def mypy(tmp_path, text, *flags):
     pytest.importorskip("mypy")
     (tmp_path / "snippet.py").write_text(text)
-    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", tmp_path / "snippet.py"],
+    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", *flags, tmp_path / "snippet.py"],
                           capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
 
 def test_what_calls_are_typed_as(tmp_path):
     code, said = mypy(tmp_path, "import stepcast\n"
-                                "reveal_type(stepcast.predict('llama-3-8b', gpus=8))\n"
-                                "reveal_type(stepcast.predict('llama-3-8b', gpus=[8, 16]))\n"
-                                "stepcast.predict('llama-3-8b', gpus='many')\n")
-    assert code == 1 and 'is "stepcast._answers.Forecast"' in said and 'is "stepcast._answers.Answer"' in said
-    assert said.count("error:") >= 1 and "snippet.py:4: error:" in said
+                                "f = stepcast.predict('llama-3-8b', gpus=8, sequence_parallel=True, train_tokens='15T')\n"
+                                "reveal_type(f)\n"
+                                "reveal_type(f.step_time_ms)\n"
+                                "reveal_type(f.rank_classes[0].computation_ms)\n"
+                                "reveal_type(stepcast.predict_series('llama-3-8b', gpus=[8, 16]))\n"
+                                "reveal_type(stepcast.plan('llama-3-8b', gpus=8).layouts[0].megatron_flags)\n"
+                                "stepcast.predict('llama-3-8b', gpus='many')\n"
+                                "stepcast.predict('llama-3-8b', gpuz=8)\n"
+                                "f.step_tim\n"
+                                "f.memory.verdict\n", "--strict")
+    types = [line.split('"')[1] for line in said.splitlines() if "Revealed type" in line]
+    assert types == ["stepcast._answers.Forecast", "float", "float", "stepcast._answers.AnyAnswer", "str | None"], said
+    wrong = [line.split(":")[1] for line in said.splitlines() if "error:" in line]
+    assert code == 1 and wrong == ["8", "9", "10", "11"], said  # memory may be None
+    assert max(map(len, said.splitlines())) < 300
+
+
+def test_generated_keywords_are_those_of_the_program():
+    done = subprocess.run([sys.executable, ROOT / "python" / "write_flags.py", PROGRAM, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_snippets_of_the_docs(tmp_path):

@@ -55,7 +55,7 @@ TEST(LookupMeasurements, SayWhatIsWrong) {
   EXPECT_THAT(error(good + "A100,a,forward,fp32,512,1000,64,2.5," + kReuse + ",41,\n"),
               HasSubstr("kernel a says otherwise in line 2"));
   EXPECT_THAT(error(good + "A100,b,forward,fp32,512,1000,64,2.5," + kReuse + ",41,\n" + good),
-              HasSubstr("stand together"));
+              HasSubstr("are not consecutive"));
   EXPECT_THAT(parse_lookup_measurements("gpu,kernel\nA100,1\n", "a.csv").error().message(),
               HasSubstr("no column direction"));
 }

@@ -51,7 +51,7 @@ TEST(GpuZones, BelongToPools) {
   EXPECT_THAT(
       check_gpu_zones(pools, std::vector{east, west, GpuZone{"north", 1.0, {}, {}}}).error().message(),
       HasSubstr("which has no pool"));
-  EXPECT_THAT(check_gpu_zones(pools, {}).error().message(), HasSubstr("of which --zone says nothing"));
+  EXPECT_THAT(check_gpu_zones(pools, {}).error().message(), HasSubstr("without a --zone"));
   EXPECT_TRUE(check_gpu_zones(std::vector<GpuPool>{{8, "a", ""}}, {}).ok());
 }
 

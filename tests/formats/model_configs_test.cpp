@@ -578,7 +578,7 @@ TEST(ModelConfigs, CrossAttentionLooksAtAllVectorsOfImages) {
     "supported_aspect_ratios": [[1, 1], [2, 2]], "vision_output_dim": 32}})";
   std::vector<std::string> notes;
   const Transformer model = read(text, &notes);
-  EXPECT_THAT(notes, Contains(HasSubstr("whose cross-attention looks at 20 vectors")));
+  EXPECT_THAT(notes, Contains(HasSubstr("with cross-attention to 20 vectors")));
   EXPECT_EQ(model.layer_kinds[model.kind(1)].cross_tokens, 4 * (2 * 2 + 1));
   EXPECT_EQ(layer_parameter_count(model, 1).total(), layer_parameter_count(model, 0).total() + 2 * 8 + 2);
   expect_all_parameters_in_step(model);

@@ -125,7 +125,7 @@ TEST(OverlapChange, OfTheHostLeavesNoWaitingForTheGpu) {
 
 TEST(OverlapChange, NeedsTransfers) {
   EXPECT_THAT(with_overlap(overlapping(false), OverlapChange::none),
-              test::FailsWith("no transfers whose overlap"));
+              test::FailsWith("no transfers with an overlap"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ verb_docs() {
   for page in docs/reference/*.md docs/schemas/*.json; do
     build/release/stepcast-lab reference "$(basename "$page" .md)" >build/page.md && mv build/page.md "$page"
   done
+  python3 python/write_flags.py build/release/stepcast
   python3 docs/output.py --write build/release/stepcast
   python3 docs/pictures.py --write build/release/stepcast
 }

@@ -1,8 +1,8 @@
-"""Measures a GPU for stepcast: kernel times, training steps, traces. Needs PyTorch and nothing else.
+"""Measures a GPU for stepcast: kernel times, training steps, traces. Needs only PyTorch.
 
     python -m stepcast.collect all --out DIR
 
-docs/collector.md says what is measured and what the files hold.
+docs/collector.md explains the measurements and the files.
 """
 
 __version__ = "1"

@@ -49,7 +49,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Runs one call and returns its exit code."""
     options = parse(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
-    warnings.filterwarnings("ignore")  # PyTorch's, about implementations that do not fit: those cases are named
+    warnings.filterwarnings("ignore")  # PyTorch's warnings about implementations that do not fit; these cases are reported
     try:
         machine = open_machine(options.device)
         return _collect(options, machine)
@@ -69,7 +69,7 @@ def _collect(options: argparse.Namespace, machine: Machine) -> int:
     if not state.done:
         write_json(options.out / "environment.json", environment(machine, settings))
     if machine.is_cuda:
-        # What fp32 says is fp32: TF32 is measured under its own name.
+        # fp32 means fp32: TF32 is measured under its own name.
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
     run = Run(options.out, machine, state, options.time_limit)
@@ -82,7 +82,7 @@ def _collect(options: argparse.Namespace, machine: Machine) -> int:
         if options.what in ("overheads", "all"):
             run_overheads(run, scope, bench)
         if options.what in ("steps", "all"):
-            del bench  # its buffers count against the memory that models have
+            del bench  # its buffers use memory that the models need
             run_steps(run, scope)
     except TimeIsUp:
         code = CALL_AGAIN

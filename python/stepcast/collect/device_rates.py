@@ -1,4 +1,4 @@
-"""The section `device`: rates that a device reaches, for the skeleton of its platform file."""
+"""The section `device`: measured rates of a device, for its platform file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _row(quantity: str, value: float) -> Row:
 
 
 def _copy(bench: Bench, scope: Scope, seconds: float) -> List[Row]:
-    """Bytes read and written by a copy that no cache holds, in 1e9 per second."""
+    """Rate of a copy that exceeds all caches, in 1e9 bytes read and written per second."""
     n = (1 << 26) if scope.cpu else (1 << 28)
     bench.machine.require_memory(8.0 * n)
     x = bench.normal(n)
@@ -43,13 +43,13 @@ def _copy(bench: Bench, scope: Scope, seconds: float) -> List[Row]:
 
 
 def _floor(bench: Bench) -> List[Row]:
-    """The shortest time that a kernel was seen to take, in us."""
+    """The shortest measured kernel time, in us."""
     x = bench.normal(32)
     return [_row("kernel_floor_us", bench.timer.measure(lambda: x.mul_(1.0), Effort(budget_s=0.05)).p10_us)]
 
 
 def _gemm(bench: Bench, scope: Scope, dtype: str, seconds: float) -> List[Row]:
-    """Largest rate of some square products, and that of the largest one run without pause for a while."""
+    """The largest rate of several square GEMMs, and the sustained rate of the largest one."""
     if scope.cpu and dtype != "fp32":
         raise Skip("rates of other types than fp32 say nothing on a CPU")
     rows, best, call, flops = [], 0.0, None, 0.0
@@ -79,7 +79,7 @@ def _in_mode(bench: Bench, dtype: str, call: Callable[[], torch.Tensor]) -> Call
 
 
 def _sustained_us(bench: Bench, call: Callable[[], object], seconds: float) -> float:
-    """Mean time in the last half of `seconds` of work without a pause: clocks have fallen to what power allows."""
+    """Mean time in the second half of `seconds` of uninterrupted work, when clocks have settled to the power limit."""
     halves = []
     for _ in range(2):
         n, start = 0, time.perf_counter()
@@ -93,7 +93,7 @@ def _sustained_us(bench: Bench, call: Callable[[], object], seconds: float) -> f
 
 
 def _host_link(bench: Bench, name: str, to_device: bool) -> List[Row]:
-    """Bytes between pinned host memory and the device, in 1e9 per second."""
+    """Bandwidth between pinned host memory and the device, in 1e9 bytes per second."""
     if not bench.machine.is_cuda:
         raise Skip("no device to copy to")
     n = 256 << 20

@@ -1,4 +1,4 @@
-"""What the NVIDIA driver says about a GPU, asked without any package: libcuda by ctypes, clocks by nvidia-smi."""
+"""Information of the NVIDIA driver about a GPU, without packages: libcuda through ctypes, clocks from nvidia-smi."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SMI_FIELDS = {"driver": "driver_version", "sm_clock_MHz": "clocks.sm", "memory_
 
 
 def attributes(index: int) -> Dict[str, int]:
-    """Attributes of GPU `index` (in the order of CUDA); empty where there is no driver."""
+    """Attributes of GPU `index` in CUDA's order; empty without a driver."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -32,14 +32,14 @@ def attributes(index: int) -> Dict[str, int]:
 
 
 def memory_bandwidth_GBps(found: Dict[str, int]) -> Optional[float]:
-    """Nominal bandwidth from memory clock and bus width; two transfers a clock, as HBM and GDDR have."""
+    """Nominal bandwidth from memory clock and bus width, with two transfers per clock as in HBM and GDDR."""
     if "memory_clock_kHz" not in found or "memory_bus_bits" not in found:
         return None
     return 2 * found["memory_clock_kHz"] * 1e3 * found["memory_bus_bits"] / 8 / 1e9
 
 
 def smi(uuid_or_index: str) -> Dict[str, str]:
-    """Clocks, power, driver of one GPU; empty where nvidia-smi is missing or does not answer."""
+    """Clocks, power and driver of one GPU; empty if nvidia-smi is missing or fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return {}

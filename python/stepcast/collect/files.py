@@ -1,4 +1,4 @@
-"""Files that are either complete or not there."""
+"""Writes files atomically: they are complete or missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replaces `path` by `text` in one step: a reader, or a run that follows a kill, sees the old or the new file."""
+    """Replaces `path` by `text` atomically: readers, and runs after a crash, see the old or the new file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,4 +1,4 @@
-"""The device that is measured, and what has to be known about it to read the numbers later."""
+"""The measured device, and the facts that are needed to interpret the numbers later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Machine:
     """One device of one host. Sizes in bytes, clocks in MHz."""
 
     device: torch.device
-    name: str  # as PyTorch calls it: "NVIDIA H200"
+    name: str  # the name in PyTorch: "NVIDIA H200"
     software: str  # "PyTorch 2.7.1 CUDA 12.6 driver 570.86"; without commas
     memory_bytes: int
     l2_bytes: int
@@ -41,28 +41,28 @@ class Machine:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
     def free_bytes(self) -> int:
-        """What can be allocated on the device."""
+        """Free memory of the device in bytes."""
         if self.is_cuda:
             free, _ = torch.cuda.mem_get_info(self.device)
             return free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return _host_memory_bytes("MemAvailable")
 
     def require_memory(self, n_bytes: float, share: float = 0.8) -> None:
-        """Raises Skip where `n_bytes` are more than `share` of what is free."""
+        """Raises Skip if `n_bytes` exceed the fraction `share` of the free memory."""
         free = self.free_bytes()
         if n_bytes > share * free:
             raise Skip(f"needs {n_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free")
 
     def clocks(self) -> Dict[str, str]:
-        """Clocks, power and temperature now; empty where the driver does not say."""
+        """Current clocks, power and temperature; empty if the driver does not report them."""
         return driver.smi(self.smi_id) if self.is_cuda else {}
 
 
 def open_machine(device_text: str) -> Machine:
-    """The device called `cuda`, `cuda:1` or `cpu`. Raises ValueError with one line where it cannot be used."""
+    """The device `cuda`, `cuda:1` or `cpu`. Raises ValueError with one line if it cannot be used."""
     device = torch.device(device_text)
     if device.type == "cpu":
-        # One thread: several that share busy cores wait for each other, and times say nothing.
+        # One thread: several threads on busy cores would wait for each other, and the times would be useless.
         torch.set_num_threads(1)
         model = _cpu_field("model name") or host_platform.machine()
         return Machine(device, f"CPU {_plain(model)}", _software(""), _host_memory_bytes("MemTotal"),
@@ -87,12 +87,12 @@ def open_machine(device_text: str) -> Machine:
 
 
 def environment(machine: Machine, settings: Dict[str, Any]) -> Dict[str, Any]:
-    """What environment.json holds: hardware, software, date and settings of a run."""
+    """The content of environment.json: hardware, software, date and settings of a run."""
     libraries: Dict[str, Any] = {}
     for name in ("transformers", "torchvision", "triton", "numpy"):
         try:
             libraries[name] = __import__(name).__version__
-        except Exception:  # a broken optional package is as good as none
+        except Exception:  # a broken optional package counts as missing
             libraries[name] = None
     return {
         "date": datetime.date.today().isoformat(),
@@ -116,13 +116,13 @@ def _software(driver_version: str) -> str:
 
 
 def _visible(index: int) -> str:
-    """What nvidia-smi calls the CUDA device `index`: CUDA_VISIBLE_DEVICES may have renumbered it."""
+    """The name for nvidia-smi of CUDA device `index`, which CUDA_VISIBLE_DEVICES may have renumbered."""
     names = [n.strip() for n in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if n.strip()]
     return names[index] if index < len(names) else str(index)
 
 
 def _plain(name: str) -> str:
-    """Without what a CSV cell would have to quote."""
+    """The text without characters that CSV would have to quote."""
     return re.sub(r"\s+", " ", re.sub(r"[^A-Za-z0-9 ._/()+-]", " ", name)).strip()
 
 
@@ -137,7 +137,7 @@ def _cpu_field(name: str) -> Optional[str]:
 
 
 def _cpu_cache_bytes() -> int:
-    """Size of the last-level cache of the first core; 0 where the system does not say."""
+    """Size of the last-level cache of the first core; 0 if the system does not report it."""
     largest = 0
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = file.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""The section `kernels`: every case of the plan into kernels.csv."""
+"""The section `kernels`: measures every case of the plan into kernels.csv."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run_kernels(run: Run, scope: Scope, bench: Bench) -> None:
 
 
 def measure(case: Case, bench: Bench) -> List[Row]:
-    """One row per direction. Raises Skip, or what PyTorch raised, where none could be measured."""
+    """One row per direction. If none could be measured, raises Skip or the exception of PyTorch."""
     bench.machine.require_memory(case.needed_bytes)
     prepared = case.prepare(bench)
     rows: List[Row] = []

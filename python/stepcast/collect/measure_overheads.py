@@ -1,7 +1,7 @@
-"""The section `overheads`: what the host costs.
+"""The section `overheads`: costs of the host.
 
-Traces of small models, whose steps are bound by the host, from which `stepcast` takes the overheads T1 to T5; and
-latencies of launches and gaps between kernels.
+Records traces of small, host-bound models, from which `stepcast` takes the overheads T1 to T5; and measures latencies of
+launches and gaps between kernels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _row(quantity: str, timing: Timing) -> Row:
 
 
 def _small_models(scope: Scope) -> List[StepCase]:
-    """Models whose kernels are so short that the host decides how long a step takes."""
+    """Models with kernels so short that the host determines the step time."""
     gpt2 = TransformerShape("gpt2", 256, 2 if scope.cpu else 12, 4, 1024, 1000, 128)
     cases = [StepCase("host_bound_gpt2", gpt2, 1, "fp32", "adamw", 32)]
     if not scope.cpu:
@@ -53,7 +53,7 @@ def _small_models(scope: Scope) -> List[StepCase]:
 
 
 def _trace(case: StepCase, run: Run, scope: Scope) -> List[Row]:
-    """Records traces; the row holds the step time without the profiler, which the traces cannot show."""
+    """Records traces. The row has the step time without the profiler, which traces cannot show."""
     training = build(case, run.machine)
     for _ in range(3):
         training.step()
@@ -74,7 +74,7 @@ def _trace(case: StepCase, run: Run, scope: Scope) -> List[Row]:
 
 
 def _dispatch(bench: Bench) -> Timing:
-    """Host time of one operator on a tensor of one element, results thrown away."""
+    """Host time of one operator on a tensor with one element; its results are not used."""
     x = bench.normal(1)
     times = []
     for _ in range(50):
@@ -92,7 +92,7 @@ def _require_cuda(bench: Bench) -> None:
 
 
 def _between_events(bench: Bench) -> Timing:
-    """What two events with nothing between them read: part of every time in kernels.csv."""
+    """Time between two adjacent events, which is included in every time of kernels.csv."""
     _require_cuda(bench)
     return bench.timer.measure(lambda: None, bench.effort)
 
@@ -109,16 +109,16 @@ def _synchronize(bench: Bench) -> Timing:
 
 
 def _launches(run: Run, bench: Bench) -> List[Row]:
-    """Launch calls and kernels on an idle stream, gaps on a full one, from a trace that is kept."""
+    """Launch calls and kernels on an idle stream, and gaps on a full one, from a trace that is kept."""
     _require_cuda(bench)
     x = bench.normal(1024)
 
     def step() -> None:
-        for _ in range(40):  # one at a time: the stream is idle
+        for _ in range(40):  # one at a time, so that the stream is idle
             x.mul_(1.0)
             torch.cuda.synchronize()
         torch.cuda._sleep(5_000_000)
-        for _ in range(100):  # in the queue before the first one starts
+        for _ in range(100):  # all are queued before the first one starts
             x.mul_(1.0)
 
     recorded = traces.record(step, run.out, "traces/launches", True, n_steps=2)
@@ -129,7 +129,7 @@ def _launches(run: Run, bench: Bench) -> List[Row]:
 
 
 def read_kineto(path: Path) -> List[Dict[str, Any]]:
-    """The complete events of a Kineto trace; old ones are a list without anything around it."""
+    """The complete events of a Kineto trace. Old traces are a plain list."""
     with gzip.open(path, "rt", encoding="utf-8") as text:
         trace = json.load(text)
     events = trace if isinstance(trace, list) else trace["traceEvents"]
@@ -137,7 +137,7 @@ def read_kineto(path: Path) -> List[Dict[str, Any]]:
 
 
 def launch_times(events: List[Dict[str, Any]]) -> Dict[str, List[float]]:
-    """Times in us: of the launching call, from its start to that of the kernel, and gaps of a stream that is full."""
+    """Times in us: launch calls, from the start of a call to the start of its kernel, and gaps in a full stream."""
     launches = {event["args"]["correlation"]: event for event in events
                 if event.get("cat") == "cuda_runtime" and "LaunchKernel" in event["name"]}
     kernels = sorted((e for e in events if e.get("cat") == "kernel" and e["args"].get("correlation") in launches),
@@ -149,7 +149,7 @@ def launch_times(events: List[Dict[str, Any]]) -> Dict[str, List[float]]:
         launch = launches[kernel["args"]["correlation"]]
         times["launch_call"].append(launch["dur"])
         times["shortest_kernel"].append(kernel["dur"])
-        if launch["ts"] >= before_end:  # nothing ran when it was launched
+        if launch["ts"] >= before_end:  # the stream was idle at the launch
             times["launch_to_kernel_start"].append(kernel["ts"] - launch["ts"])
         elif launch["ts"] + launch["dur"] < before_end < float("inf"):
             times["gap_of_a_full_stream"].append(kernel["ts"] - before_end)

@@ -1,4 +1,4 @@
-"""The section `steps`: time of training steps without the profiler, then traces of a few of them."""
+"""The section `steps`: times of training steps without the profiler, then traces of some of them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from stepcast.collect.run import Item, Row, Run
 from stepcast.collect.step_cases import ResNetShape, StepCase
 from stepcast.collect.timing import Timing, summarize
 
-# Batches that steps take in turn, so that no step finds the data of the one before it in the cache.
+# Batches that steps use in turn, so that no step finds the data of the previous one in the cache.
 _N_BATCHES = 4
 
 
 @dataclass
 class Training:
-    """A step that can be repeated, and what is to be said about it."""
+    """A repeatable step, with its description."""
 
     step: Callable[[], None]
     implementation: str  # "own" or "transformers 4.44"
@@ -78,7 +78,7 @@ def measure(case: StepCase, run: Run, scope: Scope) -> List[Row]:
 
 
 def time_steps(step: Callable[[], None], machine: Machine, scope: Scope) -> Timing:
-    """Steps follow each other without a pause, as in training: one ends where the next begins."""
+    """Steps follow each other without a pause, as in training: one begins where the last one ended."""
     for _ in range(2 if scope.cpu else 8):
         step()
     n = 5 if scope.cpu and scope.quick else 20
@@ -94,7 +94,7 @@ def time_steps(step: Callable[[], None], machine: Machine, scope: Scope) -> Timi
     torch.cuda.synchronize()
     n = max(n, min(100, int(3.0 / (time.perf_counter() - start))))
     events = [torch.cuda.Event(enable_timing=True) for _ in range(n + 1)]
-    step()  # behind it the queue is as full as it is in the middle of training
+    step()  # after it the queue is as full as in the middle of training
     events[0].record()
     for event in events[1:]:
         step()
@@ -151,7 +151,7 @@ def _transformer(shape: TransformerShape) -> "tuple[nn.Module, str]":
     try:
         import transformers
         return library_model(shape), f"transformers {transformers.__version__}"
-    except Exception:  # not installed, or not a version whose classes fit
+    except Exception:  # not installed, or a version with other classes
         return Transformer(shape), "own"
 
 
@@ -175,7 +175,7 @@ class _WithLoss(nn.Module):
 
 
 def _optimizer(name: str, model: nn.Module, machine: Machine) -> "tuple[torch.optim.Optimizer, str]":
-    """The fused implementation on GPUs where there is one; else what PyTorch chooses by itself."""
+    """The fused implementation on GPUs that have one, else PyTorch's default."""
     parameters = list(model.parameters())
     if name == "adamw":
         if machine.is_cuda:

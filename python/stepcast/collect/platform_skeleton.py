@@ -16,7 +16,7 @@ _ARCHITECTURES = {"6": "pascal", "7.0": "volta", "7.2": "volta", "7.5": "turing"
 
 
 def write_platform_skeleton(out: Path, machine: Machine) -> None:
-    """From rates.csv and kernels.csv in `out`, if they are there. Rates are the largest that were measured."""
+    """Writes it from rates.csv and kernels.csv in `out`, if they exist. Rates are the largest measured ones."""
     rates = {row["quantity"]: float(row["value"]) for row in _rows(out / "rates.csv")}
     nominal_GBps = driver.memory_bandwidth_GBps(machine.attributes)
     copy_GBps = rates.get("copy_GBps", 0.0)
@@ -28,7 +28,7 @@ def write_platform_skeleton(out: Path, machine: Machine) -> None:
         "memory_GiB": round(machine.memory_bytes / 2**30, 3), "sm_count": machine.sm_count,
     }
     if copy_GBps > 0 or nominal_GBps:
-        # The nominal figure is the bound; without one the copy has to stand in for it.
+        # The nominal figure is the bound. If it is unknown, the rate of the copy is used.
         device["memory_bandwidth_GBps"] = round(max(nominal_GBps or 0.0, copy_GBps), 1)
         if not nominal_GBps or copy_GBps > nominal_GBps:
             sources["memory_bandwidth_GBps"] = "measured"
@@ -72,7 +72,7 @@ def _architecture(machine: Machine) -> str:
 
 
 def _matrix_rates(out: Path, rates: Dict[str, float]) -> Dict[str, float]:
-    """TFLOP/s by element type: the best of the square products and of every measured shape."""
+    """TFLOP/s by element type: the best of the square GEMMs and of all measured shapes."""
     best = {dtype: rates[f"gemm_{dtype}_TFLOPs"] for dtype in ("fp32", "tf32", "fp16", "bf16")
             if rates.get(f"gemm_{dtype}_TFLOPs", 0) > 0}
     for row in _rows(out / "kernels.csv"):
@@ -85,7 +85,7 @@ def _matrix_rates(out: Path, rates: Dict[str, float]) -> Dict[str, float]:
 
 
 def _moved_GBps(row: Dict[str, str]) -> float:
-    """What a sum of two tensors or a copy reads and writes, in 1e9 bytes per second; 0 for other rows."""
+    """Rate of a sum of two tensors or of a copy, in 1e9 bytes per second; 0 for other rows."""
     tensors = {"add": 3, "copy": 2}.get(row["op"], 0) if row["dtype"] == "fp32" else 0
     return tensors * 4.0 * float(row["rows"] or 0) * float(row["cols"] or 0) / float(row["time_us"]) / 1e3
 

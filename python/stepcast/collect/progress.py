@@ -1,4 +1,4 @@
-"""What a run has done, so that the next call goes on where this one ended, and how long the rest will take."""
+"""The state of a run, so that the next call continues it, and the estimated remaining time."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import Any, Callable, Dict, Optional, TextIO
 from stepcast.collect.files import write_json
 
 FORMAT = 1
-# A case that was running when two calls ended is not tried a third time: it may be what ends them.
+# A case that was running when two calls ended is not tried again, because it may be the cause.
 MOST_ATTEMPTS = 2
 
 
 class StateError(Exception):
-    """The folder cannot be used for this run; the text says why and what to do."""
+    """The folder cannot be used for this run. The text says why and what to do."""
 
 
 class State:
-    """DIR/progress.json: settings of the run, finished cases, and how long each CSV file was after the last one."""
+    """DIR/progress.json: settings of the run, finished cases, and the length of each CSV file after the last one."""
 
     def __init__(self, path: Path, settings: Dict[str, Any]) -> None:
         self.path = path
         self.settings = settings
-        self.done: Dict[str, str] = {}  # case -> "" or why it was skipped
-        self.seconds: Dict[str, float] = {}  # case -> how long it took, in s
+        self.done: Dict[str, str] = {}  # case -> "" or the reason why it was skipped
+        self.seconds: Dict[str, float] = {}  # case -> its duration in s
         self.table_bytes: Dict[str, int] = {}
         self.running: Optional[str] = None
         self.attempts: Dict[str, int] = {}
 
     @staticmethod
     def open(out: Path, settings: Dict[str, Any], resume: bool) -> "State":
-        """The state of the run in `out`; a new one where there is none. Raises StateError where it is another's."""
+        """The state of the run in `out`, or a new one. Raises StateError if it is the state of another run."""
         path = out / "progress.json"
         state = State(path, settings)
         if not path.exists():
@@ -60,7 +60,7 @@ class State:
         return state
 
     def begin(self, case: str) -> bool:
-        """Notes that `case` is being measured; False where it has ended too many calls."""
+        """Records that `case` is being measured. False if it has ended too many calls."""
         if self.attempts.get(case, 0) >= MOST_ATTEMPTS:
             self.finish(case, 0, f"the run ended in it {MOST_ATTEMPTS} times")
             return False
@@ -77,7 +77,7 @@ class State:
         self.save()
 
     def abandon(self, case: str) -> None:
-        """`case` was given up for a reason of its surroundings (an interrupt), which does not count against it."""
+        """`case` was given up for an external reason (an interrupt), which does not count against it."""
         self.attempts.pop(case, None)
         self.running = None
         self.save()
@@ -90,11 +90,11 @@ class State:
 
 @dataclass
 class Meter:
-    """Says how far a section is and how long the rest of it will take, at most once in `every_s` seconds."""
+    """Prints the progress of a section and its remaining time, at most once in `every_s` seconds."""
 
     section: str
     n_cases: int
-    expected_s: float  # of all cases, before anything was measured
+    expected_s: float  # of all cases, before any measurement
     every_s: float = 5
     out: Optional[TextIO] = None  # None: standard error
     clock: Callable[[], float] = time.monotonic
@@ -104,13 +104,13 @@ class Meter:
     _last: float = float("-inf")
 
     def add(self, planned_s: float, spent_s: float) -> None:
-        """One more case is done: it was planned with `planned_s` seconds and took `spent_s`."""
+        """Records a finished case: it was planned with `planned_s` seconds and took `spent_s`."""
         self.n_done += 1
         self.work_done += planned_s
         self.spent_s += spent_s
 
     def remaining_s(self) -> float:
-        """What is planned and not done, at the pace so far."""
+        """Planned time of the unfinished cases, scaled by the pace so far."""
         left = max(self.expected_s - self.work_done, 0.0)
         pace = self.spent_s / self.work_done if self.work_done > 0 and self.spent_s > 1 else 1.0
         return left * pace

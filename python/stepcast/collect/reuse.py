@@ -1,8 +1,8 @@
-"""Indices for embedding lookups with a wanted pattern of reuse.
+"""Indices for embedding lookups with a given pattern of reuse.
 
-How often a batch looks up the same row decides whether a lookup runs at the speed of memory or of the cache. Patterns
-are uniform, Zipf, or a histogram of reuse factors: which share of the lookups goes to rows that the batch looks up so
-many times. The share of distinct rows that came out is counted and recorded with every measurement.
+The reuse of rows in a batch decides whether lookups run at the speed of memory or of the cache. Patterns are uniform, Zipf, or
+a histogram: the fraction of lookups for each range of reuse factors (lookups per row). The fraction of distinct rows that
+results is recorded with every measurement.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import torch
 # Upper bounds of the bins of reuse factors: (0, 1], (1, 2], (2, 4], ... (32768, 65536].
 REUSE_BOUNDS = tuple(2**i for i in range(17))
 
-# Shares of lookups by bin, shaped like those of advertising models: from a batch of small tables that are read over and
-# over to one that hardly repeats a row. Made up for this purpose; no measured histogram is copied.
+# Fractions of lookups by bin, shaped like those of advertising models: from a batch of small, often reused tables to one
+# that hardly repeats a row. Invented for this purpose; not copied from a measurement.
 HISTOGRAMS = {
     "hot": (.02, .02, .03, .05, .06, .07, .07, .07, .08, .08, .08, .08, .08, .08, .06, .04, .03),
     "mixed": (.08, .06, .08, .10, .11, .10, .08, .06, .05, .05, .05, .05, .04, .04, .03, .01, .01),
@@ -27,7 +27,7 @@ HISTOGRAMS = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """`uniform`, `zipf` with its exponent, or `histogram` with shares of lookups by bin of REUSE_BOUNDS."""
+    """`uniform`, `zipf` with its exponent, or `histogram` with fractions of lookups for the bins of REUSE_BOUNDS."""
 
     kind: str
     exponent: float = 0
@@ -52,7 +52,7 @@ def histogram(name: str) -> Pattern:
 
 
 def draw_indices(pattern: Pattern, n_lookups: int, n_rows: int, generator: torch.Generator) -> torch.Tensor:
-    """`n_lookups` row numbers below `n_rows`, int64 on the CPU, hot rows scattered over the table."""
+    """`n_lookups` row numbers below `n_rows`, int64 on the CPU. Frequent rows are scattered over the table."""
     if pattern.kind == "uniform":
         return torch.randint(0, n_rows, (n_lookups,), generator=generator)
     if pattern.kind == "zipf":
@@ -63,17 +63,17 @@ def draw_indices(pattern: Pattern, n_lookups: int, n_rows: int, generator: torch
 
 
 def distinct_fraction(indices: torch.Tensor) -> float:
-    """Distinct rows over lookups."""
+    """Distinct rows divided by lookups."""
     return torch.unique(indices).numel() / max(indices.numel(), 1)
 
 
 def expected_distinct_fraction(shares: Sequence[float]) -> float:
-    """Distinct rows over lookups that a histogram asks for: a lookup of a row that is used r times is 1/r row."""
+    """Distinct rows divided by lookups, as given by a histogram: a lookup of a row that is used r times counts as 1/r row."""
     return sum(share / factor for share, factor in zip(shares, _factors())) / sum(shares)
 
 
 def _factors() -> Tuple[int, ...]:
-    """The reuse factor that represents each bin: whole numbers near its geometric middle."""
+    """A reuse factor for each bin: integers near the geometric middle."""
     return tuple(max(1, round(bound / math.sqrt(2))) if bound > 2 else bound for bound in REUSE_BOUNDS)
 
 
@@ -90,10 +90,10 @@ def _zipf_ranks(exponent: float, n_lookups: int, n_rows: int, generator: torch.G
 
 def _histogram_ranks(shares: Sequence[float], n_lookups: int, n_rows: int,
                      generator: torch.Generator) -> torch.Tensor:
-    """Each bin gets its share of the lookups and as many rows of its own as its reuse factor asks for."""
+    """Each bin gets its fraction of the lookups, and as many separate rows as its reuse factor implies."""
     total = sum(shares)
     parts, next_rank, left, over = [], 0, n_lookups, 0
-    # From the hottest bin down: what does not make a whole row of a bin goes to the next cooler one.
+    # From the most reused bin downwards: lookups that do not fill a row of a bin go to the next bin.
     for share, factor in reversed(list(zip(shares, _factors()))):
         n = min(int(round(share / total * n_lookups)) + over, left)
         n_of_rows, over = divmod(n, factor)
@@ -101,13 +101,13 @@ def _histogram_ranks(shares: Sequence[float], n_lookups: int, n_rows: int,
         next_rank += n_of_rows
         left -= n_of_rows * factor
     parts.append(torch.arange(next_rank, next_rank + left))
-    # A table that has fewer rows than the pattern asks for wraps around.
+    # If the table has fewer rows than the pattern needs, row numbers wrap around.
     ranks = torch.cat(parts) % n_rows
     return ranks[torch.randperm(ranks.numel(), generator=generator)]
 
 
 def _scatter(ranks: torch.Tensor, n_rows: int) -> torch.Tensor:
-    """Rank -> row by a stride without common divisor: rows that are used together do not lie together."""
+    """Rank -> row by a stride without common divisor, so that rows that are used together are not neighbours."""
     stride = max(1, int(n_rows * 0.6180339887))
     while math.gcd(stride, n_rows) != 1:
         stride += 1

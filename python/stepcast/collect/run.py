@@ -1,4 +1,4 @@
-"""One call of the collector: cases one after the other until they are done or the time is up."""
+"""One call of the collector: measures cases one after the other until all are done or the time is over."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _CLOCKS_EVERY_S = 10.0
 
 
 class TimeIsUp(Exception):
-    """The call has used its time; what is left is for the next one."""
+    """The time of the call is over; the next call continues."""
 
 
 class DeviceIsLost(Exception):
-    """The device answers nothing any more; a new process can go on behind the case that did it."""
+    """The device does not respond any more. A new process can continue after the case that caused it."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something to measure. `measure` gives its rows, or raises what becomes the reason why it was skipped."""
+    """Something to measure. `measure` returns its rows, or raises the reason why it is skipped."""
 
     name: str
     planned_s: float
     measure: Callable[[], List[Row]]
-    what: str = ""  # for the progress line; the name where it is empty
+    what: str = ""  # for the progress line; empty: the name
 
 
 class Run:
@@ -55,7 +55,7 @@ class Run:
         self._n_measured = 0
 
     def section(self, name: str, file: str, columns: Sequence[str], items: Sequence[Item]) -> None:
-        """Measures what is left of `items` into the CSV `file`. Raises TimeIsUp."""
+        """Measures the unfinished `items` into the CSV `file`. Raises TimeIsUp."""
         left = [item for item in items if self._key(name, item) not in self.state.done]
         with self._table(file, columns) as table:
             if not left:
@@ -66,7 +66,7 @@ class Run:
                     meter.add(item.planned_s, self.state.seconds.get(self._key(name, item), 0))
             for item in left:
                 meter.show(item.what or item.name)
-                # A case that would end behind the deadline waits for the next call; but every call measures something.
+                # A case that would end after the deadline waits for the next call, but every call measures at least one.
                 if self._n_measured > 0 and self._clock() + item.planned_s > self._deadline:
                     meter.show("time is up", always=True)
                     raise TimeIsUp
@@ -75,7 +75,7 @@ class Run:
             meter.show("done", always=True)
 
     def _measure(self, key: str, item: Item, file: str, table: Table) -> float:
-        """Seconds that the case took; its rows are in the table and it counts as done, measured or skipped."""
+        """Seconds that the case took. Its rows are in the table, and it counts as done, measured or skipped."""
         if not self.state.begin(key):
             return 0
         self._n_measured += 1
@@ -85,7 +85,7 @@ class Run:
         except KeyboardInterrupt:
             self.state.abandon(key)
             raise
-        except Exception as error:  # one case must not end a run of hundreds
+        except Exception as error:  # one case must not end a run with hundreds of cases
             skipped = reason_of(error)
             if is_fatal(error):
                 self.state.finish(key, self._clock() - start, skipped)
@@ -102,7 +102,7 @@ class Run:
         return seconds
 
     def skipped(self) -> Dict[str, int]:
-        """How many cases were skipped, by "section/operation/type: reason"."""
+        """Number of skipped cases by "section/operation/type: reason"."""
         counts: Counter = Counter()
         for case, reason in self.state.done.items():
             if reason:
@@ -126,7 +126,7 @@ class Run:
             table.close()
 
     def _record_clocks(self, section: str) -> None:
-        """Now and then what clocks and power are: throttling must be seen in the data."""
+        """Records clocks and power from time to time, so that throttling is visible in the data."""
         if not self.machine.is_cuda or self._clock() - self._clocks_at < _CLOCKS_EVERY_S:
             return
         self._clocks_at = self._clock()
@@ -136,7 +136,7 @@ class Run:
             self.state.table_bytes["clocks.csv"] = table.size_bytes
 
     def _tidy_up(self) -> None:
-        """Gives memory back where fragments of it pile up."""
+        """Frees memory when fragments accumulate."""
         if self.machine.is_cuda and torch.cuda.memory_reserved() > 0.3 * self.machine.memory_bytes:
             gc.collect()
             torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Seeded draws of shapes: log-uniform, on and off the multiples that kernels like."""
+"""Seeded random shapes: log-uniform, on and off the multiples that kernels prefer."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Sequence, TypeVar
 
 T = TypeVar("T")
 
-# Most extents in models are multiples of 64; kernels choose slower variants for those that are not even a multiple of 8.
+# Most extents in models are multiples of 64. Kernels use slower variants for extents that are not multiples of 8.
 ALIGNMENTS = (64, 64, 64, 128, 8, 1)
 
 
 class Sampler:
-    """Draws of one family of cases: the same seed and name give the same draws, whatever else is drawn."""
+    """Random draws for one family of cases. The same seed and name give the same draws, independently of other draws."""
 
     def __init__(self, seed: int, name: str) -> None:
         self.random = random.Random(f"{seed}/{name}")
 
     def log_uniform(self, low: float, high: float) -> float:
-        """A number between `low` and `high`, each octave as likely as any other."""
+        """A number between `low` and `high`; all octaves are equally likely."""
         return math.exp(self.random.uniform(math.log(low), math.log(high)))
 
     def extent(self, low: int, high: int, alignment: int = 0) -> int:
-        """A whole number from `low` to `high`, log-uniform, rounded to `alignment`; 0 draws one of ALIGNMENTS.
+        """An integer from `low` to `high`, log-uniform, rounded to `alignment`. 0 draws one of ALIGNMENTS.
 
-        Extents below four times the alignment stay unchanged: rounding would pile them up on a few values.
+        Extents below four times the alignment are not rounded, because they would accumulate on a few values.
         """
         if alignment == 0:
             alignment = self.random.choice(ALIGNMENTS)

@@ -1,14 +1,14 @@
-"""Work that cannot be done here is skipped by name, and never ends a run."""
+"""Work that is not possible here is skipped with a reason, and never ends a run."""
 
 from __future__ import annotations
 
 
 class Skip(Exception):
-    """Raised where something cannot be measured; the text says why in a few words."""
+    """Raised if something cannot be measured. The text gives the reason in a few words."""
 
 
 def reason_of(error: BaseException) -> str:
-    """One line that says why `error` kept a case from being measured."""
+    """One line with the reason why `error` prevented a measurement."""
     if isinstance(error, Skip):
         return str(error)
     first_line = (str(error).strip().splitlines() or [""])[0]
@@ -18,7 +18,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """True where the device cannot be used any more: every later call would fail with the same message."""
+    """True if the device cannot be used any more: all later calls would fail with the same message."""
     text = str(error)
     return any(words in text for words in ("illegal memory access", "device-side assert", "unspecified launch failure",
                                            "misaligned address", "illegal instruction"))

@@ -1,4 +1,4 @@
-"""Which training steps are measured."""
+"""The training steps that are measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ResNetShape:
 
 @dataclass(frozen=True)
 class StepCase:
-    """One model at one batch size and element type. bf16: autocast, weights in fp32, except where `pure`."""
+    """One model with one batch size and element type. bf16: autocast with weights in fp32, except if `pure`."""
 
     model: str
     shape: Union[TransformerShape, ResNetShape, DlrmShape]
@@ -29,7 +29,7 @@ class StepCase:
     dtype: str
     optimizer: str
     length: Optional[int] = None  # tokens of a sequence
-    pure: bool = False  # weights in the type of the products
+    pure: bool = False  # weights in the type of the GEMMs
     traced: bool = True
 
     @property
@@ -48,7 +48,7 @@ _TRANSFORMERS = (
 
 
 def plan(scope: Scope) -> List[StepCase]:
-    """All steps; with `quick` one batch size and type of each model. Traces are of the first batch size."""
+    """All steps; with `quick`, one batch size and type per model. Traces are recorded for the first batch size."""
     if scope.cpu:
         return _small(scope)
     cases: List[StepCase] = []
@@ -70,7 +70,7 @@ def plan(scope: Scope) -> List[StepCase]:
 
 
 def _small(scope: Scope) -> List[StepCase]:
-    """Models that a CPU trains in milliseconds: they show that everything works, and no more."""
+    """Models that a CPU trains in milliseconds, only to show that everything works."""
     cases: List[StepCase] = []
     for family in ("bert", "gpt2", "xlnet", "llama"):
         shape = TransformerShape(family, 64, 2, 4, 128, 1000, 128, 2 if family == "llama" else 0)

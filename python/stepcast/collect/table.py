@@ -1,7 +1,7 @@
-"""CSV files that grow row by row and survive a kill.
+"""CSV files that grow row by row and survive a crash.
 
-The length of the file after the last finished case stands in the state of the run; what lies behind it belongs to a
-case that was cut off, and is cut away before the next row is written.
+The state of the run has the length of the file after the last finished case. Everything after it belongs to an interrupted
+case, and is removed before the next row is written.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Mapping, Sequence
 
 
 class Table:
-    """One CSV file with fixed columns; values that a row does not name are left empty."""
+    """A CSV file with fixed columns. Values that a row does not have are left empty."""
 
     def __init__(self, path: Path, columns: Sequence[str], size_bytes: int = 0) -> None:
-        """Opens the file and keeps its first `size_bytes`; 0 starts it anew with its header.
+        """Opens the file and keeps its first `size_bytes`. 0 starts a new file with the header.
 
-        Raises ValueError where the file is shorter than that: somebody changed it.
+        Raises ValueError if the file is shorter than that, because it was changed from outside.
         """
         self.path = path
         self.columns = list(columns)

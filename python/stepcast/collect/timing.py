@@ -1,8 +1,7 @@
-"""How long a call takes: CUDA events on a GPU, the time of the calling thread on a CPU.
+"""The time of a call: CUDA events on a GPU, the time of the calling thread on a CPU.
 
-On a GPU every repetition starts with an L2 cache full of other data, behind a pause in which the host puts the whole
-call into the queue; so the time is that of the kernels, from the start of the first to the end of the last, and not
-that of launching them.
+On a GPU, every repetition starts with an L2 cache full of other data, and after a pause in which the host queues the whole
+call. So the time is that of the kernels, from the start of the first to the end of the last, without launch costs.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is spent on one timing. Times in s; warm-up counts on its own."""
+    """Limits of one measurement. Times in s; warm-up is limited separately."""
 
     budget_s: float = 0.06
     warm_up_s: float = 0.015
@@ -35,7 +34,7 @@ class Effort:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Of sorted values, with linear interpolation."""
+    """A quantile of sorted values, with linear interpolation."""
     at = share * (len(ordered) - 1)
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
@@ -43,7 +42,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def summarize(times_us: Sequence[float]) -> Timing:
-    """Median, 10th and 90th percentile; no time is reported as less than 1 ns."""
+    """Median, 10th and 90th percentile. The least reported time is 1 ns."""
     ordered = sorted(max(t, 1e-3) for t in times_us)
     return Timing(quantile(ordered, 0.5), quantile(ordered, 0.1), quantile(ordered, 0.9), len(ordered))
 
@@ -56,7 +55,7 @@ class Timer:
         self.is_cuda = device.type == "cuda"
         self._flush = None
         if self.is_cuda:
-            # Random, as all data here: the power that a chip takes depends on the bits that change.
+            # Random, like all data here: the power of a chip depends on the bits that change.
             n = 3 * max(l2_bytes, 64 << 20) // 4
             self._flush = torch.randint(-(1 << 30), 1 << 30, (n,), dtype=torch.int32, device=device)
             self._cycles_per_us = _sleep_cycles_per_us() if hasattr(torch.cuda, "_sleep") else 0.0
@@ -71,7 +70,7 @@ class Timer:
             torch.cuda.synchronize(self.device)
 
     def measure(self, call: Callable[[], object], effort: Effort) -> Timing:
-        """Warms up, then repeats `call` as often as the effort allows."""
+        """Warms up, then repeats `call` within the limits of the effort."""
         call()
         self.synchronize()
         host_us, once_s, n_warm = self._warm_up(call, effort)
@@ -79,7 +78,7 @@ class Timer:
         return summarize(self._events(call, n, host_us) if self.is_cuda else self._host(call, n))
 
     def _warm_up(self, call: Callable[[], object], effort: Effort) -> "tuple[float, float, int]":
-        """Host time of queueing one call in us, time of one call in s, and how often it was called."""
+        """Host time to queue one call in us, time of one call in s, and the number of calls."""
         n = 0
         queued_s = float("inf")
         start = time.perf_counter()
@@ -93,7 +92,7 @@ class Timer:
 
     def _events(self, call: Callable[[], object], n: int, host_us: float) -> List[float]:
         pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(n)]
-        # Room for a host that is slower than in its best repetition.
+        # Allows for a host that is slower than in its best repetition.
         pause_cycles = int((2 * host_us + 20) * self._cycles_per_us)
         for begin, end in pairs:
             self._flush.bitwise_not_()
@@ -106,7 +105,7 @@ class Timer:
         return [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
 
     def _host(self, call: Callable[[], object], n: int) -> List[float]:
-        # Time of this thread, which does all the work: other programs on the machine do not count.
+        # Time of this thread, which does all the work, so that other programs do not count.
         times = []
         for _ in range(n):
             start = time.thread_time_ns()
@@ -116,7 +115,7 @@ class Timer:
 
 
 def _sleep_cycles_per_us() -> float:
-    """Cycles of torch.cuda._sleep in 1 us, measured: it counts a clock whose rate differs between devices."""
+    """Measured cycles of torch.cuda._sleep per us. It counts a clock with a rate that differs between devices."""
     cycles = 2_000_000
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda._sleep(cycles)

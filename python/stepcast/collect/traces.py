@@ -1,4 +1,4 @@
-"""Traces of a few steps: Kineto from the profiler, the execution trace of one step where PyTorch has it."""
+"""Traces of a few steps: Kineto traces of the profiler, and an execution trace of one step if PyTorch supports it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Callable, Optional
 import torch
 from torch import profiler
 
-# What a trace may have, compressed. One that is larger is recorded again with a single step, then given up.
+# Limit for a compressed trace. A larger one is recorded again with a single step, then given up.
 MAX_TRACE_BYTES = 3 << 20
 
 
 @dataclass(frozen=True)
 class Traces:
-    """Paths relative to the folder of the run; empty where there is no such trace, `note` says why."""
+    """Paths relative to the folder of the run; empty if there is no such trace, with the reason in `note`."""
 
     kineto: str = ""
     execution: str = ""
@@ -43,15 +43,15 @@ def record(step: Callable[[], object], out: Path, stem: str, cuda: bool, n_steps
 
 
 def _record_once(step: Callable[[], object], kineto: Path, execution: Path, cuda: bool, n_steps: int) -> str:
-    """One recording; says what could not be recorded."""
+    """One recording. Returns also what could not be recorded."""
     execution.unlink(missing_ok=True)
-    plain = execution.with_suffix("")  # the observer writes no gzip
+    plain = execution.with_suffix("")  # the observer cannot write gzip
     observer, note = _observer(plain)
     activities = [profiler.ProfilerActivity.CPU] + ([profiler.ProfilerActivity.CUDA] if cuda else [])
     schedule = profiler.schedule(wait=0, warmup=2, active=n_steps, repeat=1)
     with profiler.profile(activities=activities, schedule=schedule, record_shapes=True) as recording:
         for i in range(2 + n_steps):
-            # The execution trace is of the last step: the profiler has settled by then, and records it too.
+            # The execution trace is that of the last step, when the profiler has settled. The profiler records this step too.
             last = i == 1 + n_steps
             if last and observer is not None:
                 observer.start()
@@ -72,7 +72,7 @@ def _record_once(step: Callable[[], object], kineto: Path, execution: Path, cuda
 
 
 def _observer(path: Path) -> "tuple[Optional[Any], str]":
-    """The observer of execution traces, or why there is none."""
+    """The observer of execution traces, or the reason why there is none."""
     kind = getattr(profiler, "ExecutionTraceObserver", None)
     if kind is None:
         return None, f"PyTorch {torch.__version__} has no ExecutionTraceObserver"

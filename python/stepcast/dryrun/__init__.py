@@ -1,6 +1,6 @@
-"""`stepcast dryrun`: runs a training program of PyTorch on this machine's CPU and records what it asks the GPUs to do.
+"""`stepcast dryrun`: runs a PyTorch training program on the CPU of this machine and records what it asks the GPUs to do.
 
-The package is called as the function that it hides: `stepcast.dryrun(step)` works once a module of it was imported, too.
+The package can be called like the function that it hides, so that `stepcast.dryrun(step)` also works after an import of it.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""`python -m stepcast.dryrun record`: what the verb `stepcast dryrun` starts; it forecasts the folder that this writes."""
+"""`python -m stepcast.dryrun record`: started by the verb `stepcast dryrun`, which forecasts the folder that this writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CAPABILITIES = {"pascal": 60, "volta": 70, "turing": 75, "ampere": 80, "ada": 8
 
 
 def capability_of(architecture: str, device: str) -> int:
-    """CUDA's compute capability, 90 for 9.0: by the architecture, and by the device where one has several."""
+    """CUDA's compute capability, 90 for 9.0: from the architecture, and from the device if an architecture has several."""
     if architecture == "ampere" and not any(n in device for n in ("A100", "A30", "A800")):
         return 86
     if architecture == "blackwell" and "RTX" in device:
@@ -71,7 +71,7 @@ def main(words: List[str]) -> int:
               max(given.gpus_per_node, 1))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: it ends with the program that started it, however that ends
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: this process ends with its parent, however that ends
     try:
         classes = dry_run(command, options, gpu)
     except DryRunError as problem:

@@ -1,5 +1,5 @@
-"""The process that runs the user's program for one rank. Started by launch.py, by its path: nothing but this package is added to what
-the program sees."""
+"""The process that runs the user's program for one rank. launch.py starts it by its path, so that only this package is added to
+what the program sees."""
 
 import ctypes
 import json
@@ -22,7 +22,7 @@ def _run_program(program: dict) -> None:
 
 
 def _own_error(error: BaseException) -> str:
-    """The program's error without the frames of this package."""
+    """The program's error without the stack frames of this package."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HERE) and f.filename != "<frozen runpy>"]
     text = "".join(traceback.format_list(frames[-6:]))
     return "Traceback (most recent call last):\n" + text + "".join(traceback.format_exception_only(type(error), error))
@@ -31,10 +31,10 @@ def _own_error(error: BaseException) -> str:
 def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
-    del os.environ["LD_PRELOAD"]  # for this process alone
+    del os.environ["LD_PRELOAD"]  # only for this process
     if job["preload_before"] is not None:
         os.environ["LD_PRELOAD"] = job["preload_before"]
-    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with launch.py, however that ends
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: this process ends with launch.py, however that ends
     sys.path.insert(0, os.path.dirname(os.path.dirname(_HERE)))
     from stepcast.dryrun.session import Session
 
@@ -49,7 +49,7 @@ def main() -> None:
             error = end.code if isinstance(end.code, str) else f"exit code {end.code}"
     except KeyboardInterrupt:
         os._exit(130)
-    except BaseException as problem:  # what the program did not catch
+    except BaseException as problem:  # the program did not catch it
         error = _own_error(problem)
     session.finish(error)
 

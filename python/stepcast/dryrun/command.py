@@ -1,4 +1,4 @@
-"""What a command line runs: `torchrun train.py`, `python -m torch.distributed.run`, `accelerate launch`, `deepspeed`, a console script."""
+"""Parses the command of a training: `torchrun train.py`, `python -m torch.distributed.run`, `accelerate launch`, `deepspeed`, a script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Set, Tuple
 
 
 class CommandError(Exception):
-    """One line for the user."""
+    """An error as one line for the user."""
 
 
 class Program:
@@ -16,12 +16,12 @@ class Program:
 
     def __init__(self, interpreter: str, script: str, arguments: List[str], is_module: bool) -> None:
         self.interpreter, self.script, self.arguments, self.is_module = interpreter, script, arguments, is_module
-        self.launched = False  # by a launcher: it sets RANK, WORLD_SIZE, ...
-        self.processes: Tuple[int, bool] = (0, False)  # that the launcher is told to start, 0: any number; on all nodes, or on each
+        self.launched = False  # by a launcher, which sets RANK, WORLD_SIZE, ...
+        self.processes: Tuple[int, bool] = (0, False)  # number of processes (0: any), and whether it is for all nodes or for each
         self.environment: Dict[str, str] = {}
 
 
-# Options of the launchers that have no value behind them; all others have one.
+# Options of the launchers without a value; all others have one.
 _TORCHRUN_FLAGS = {"--standalone", "-m", "--module", "--no-python", "--no_python", "--run-path", "--run_path"}
 _ACCELERATE_FLAGS = {"-m", "--module", "--multi_gpu", "--use_deepspeed", "--use_fsdp", "--use_megatron_lm", "--use_xpu", "--cpu", "--no_python",
                      "--quiet", "-q", "--debug", "--dynamo_use_fullgraph", "--dynamo_use_dynamic", "--enable_cpu_affinity", "--tpu",
@@ -30,7 +30,7 @@ _DEEPSPEED_FLAGS = {"--force_multi", "--module", "--no_python", "--no_local_rank
 
 
 def _split(words: List[str], flags: Set[str]) -> Tuple[Dict[str, str], List[str]]:
-    """Options of a launcher, and the program behind them."""
+    """The options of a launcher, and the program after them."""
     options: Dict[str, str] = {}
     at = 0
     while at < len(words) and words[at].startswith("-"):
@@ -58,7 +58,7 @@ def _script(interpreter: str, words: List[str], is_module: bool, launcher: str) 
 
 
 def _told(program: Program, options: Dict[str, str], per_node: str, nodes: str) -> Program:
-    """How many processes a launcher starts, where its options are numbers. Without nodes, there may be any number of them."""
+    """The number of processes that a launcher starts, if its options are numbers. Without a number of nodes, it is per node."""
     count, times = options.get(per_node, ""), options.get(nodes, "")
     if count.isdecimal() and (not times or times.isdecimal()):
         program.processes = int(count) * int(times or 1), bool(times)
@@ -66,13 +66,13 @@ def _told(program: Program, options: Dict[str, str], per_node: str, nodes: str) 
 
 
 def _interpreter_of(path: str) -> Optional[str]:
-    """The Python of a console script's first line."""
+    """The Python interpreter in the first line of a console script."""
     with open(path, "rb") as file:
         first = file.read(512)
     lines = first.split(b"\n")
     if not first.startswith(b"#!"):
         return None
-    if lines[0] == b"#!/bin/sh" and len(lines) > 1 and b"exec" in lines[1]:  # a long path
+    if lines[0] == b"#!/bin/sh" and len(lines) > 1 and b"exec" in lines[1]:  # pip writes this form for a long path
         return lines[1].decode().split("'")[-2].split('"')[0] if b"'''exec'" not in lines[1] else lines[1].decode().split()[1].strip('"')
     words = lines[0][2:].decode().split()
     if not words or "python" not in os.path.basename(words[-1] if words[0].endswith("env") else words[0]):
@@ -110,7 +110,7 @@ def _accelerate(interpreter: str, words: List[str]) -> Program:
 
 
 def _accelerate_config(path: Optional[str]) -> Dict[str, str]:
-    """The flat part of an accelerate config: `name: value` lines, those of a block under their own names."""
+    """The simple part of an accelerate config: `name: value` lines. Those inside a block keep their name."""
     path = path or os.path.join(os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")), "accelerate", "default_config.yaml")
     if not os.path.isfile(path):
         return {}

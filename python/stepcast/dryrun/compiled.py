@@ -1,7 +1,7 @@
-"""`torch.compile` and kernels written in Triton.
+"""`torch.compile` and Triton kernels.
 
-Dynamo, AOTAutograd and Inductor run unchanged, so graph breaks, recomputation, fusion and the use of buffers are PyTorch's own. Only
-what would run on the GPU differs: a kernel of Triton is recorded with its tensors, and buffers of compiled code are fake.
+Dynamo, AOTAutograd and Inductor run unchanged, so graph breaks, recomputation, fusion and buffers are as PyTorch makes them. Only
+work for the GPU differs: a Triton kernel is recorded with its tensors, and buffers of compiled code are fake.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from stepcast.dryrun.mode import tensors_in
 
 aten = torch.ops.aten
 
-# What would measure on the GPU, start processes, or leave files behind.
+# Features that would measure on the GPU, start processes, or leave files behind.
 _SETTINGS = {"compile_threads": 1, "fx_graph_cache": False, "max_autotune": False, "max_autotune_gemm": False,
              "max_autotune_pointwise": False, "coordinate_descent_tuning": False, "triton.cudagraphs": False, "profile_bandwidth": True,
              "benchmark_kernel": False, "triton.autotune_at_compile_time": False, "cpp_wrapper": False, "combo_kernels": False}
 
 
 class Kernel:
-    """A kernel of Triton that Inductor wrote; a call records it."""
+    """A Triton kernel written by Inductor. A call records it."""
 
     def __init__(self, compiled: "Compiled", name: str, source: str) -> None:
         self._compiled, self.name = compiled, re.sub(r"_\d+$", "", name)
@@ -38,7 +38,7 @@ class Kernel:
 
     def run(self, *args: Any, **_: Any) -> None:
         named = dict(zip(self._parameters, args))
-        if "flex_attention" in self.name and "arg_Q" in named:  # a product, which bytes do not price
+        if "flex_attention" in self.name and "arg_Q" in named:  # has GEMMs, which bytes do not price
             q, k, v, out = (named.get(f"arg_{n}") for n in ("Q", "K", "V", "DO"))
             self._compiled.note("flex_attention is priced as causal attention")
             if out is None:
@@ -59,17 +59,17 @@ class Kernel:
 
 
 class Compiled:
-    """Patches of PyTorch's compiler; installed when a program first asks for it."""
+    """Patches of PyTorch's compiler, installed when a program first uses it."""
 
     def __init__(self, mode: Any, refused: bool) -> None:
         self.mode = mode
-        self._refused = refused  # nothing is compiled
+        self._refused = refused  # if true, nothing is compiled
         self.notes: List[str] = []
         self.used = False
         self._ready = False
 
     def counts(self) -> Dict[str, Any]:
-        """Fields of the record that say how the program ran, and the note that says so."""
+        """Fields of the record about compilation, and the note about it."""
         from torch._dynamo.utils import counters
 
         graphs, why = (counters["stats"]["unique_graphs"], [w.split("\n")[0] for w in counters["graph_break"]]) if self.used else (0, [])
@@ -78,8 +78,8 @@ class Compiled:
         return {"compiled": self.used, "graphs": graphs, "graph_breaks": len(why)}
 
     def whole(self, module: torch.nn.Module) -> None:
-        """From its next call on the module is compiled, unless parts of it are."""
-        def call(*args: Any, **kwargs: Any) -> Any:  # not module.compile(), which leaves nn.Sequential as it is
+        """Compiles the module on its next call, unless parts of the module are compiled already."""
+        def call(*args: Any, **kwargs: Any) -> Any:  # module.compile() would leave nn.Sequential unchanged
             return module._call_impl(*args, **kwargs)
 
         if not any(m._compiled_call_impl is not None or isinstance(m, torch._dynamo.OptimizedModule) for m in module.modules()):
@@ -90,7 +90,7 @@ class Compiled:
             self.notes.append(text)
 
     def launched(self, name: str, reads: Sequence[Any], writes: Sequence[Any], moved: Optional[float] = None) -> None:
-        """Records a kernel that moves `moved` bytes, all of its tensors if not given."""
+        """Records a kernel that moves `moved` bytes; by default all bytes of its tensors."""
         with self.mode.recorder.leaf(name, None, tuple(reads), {}) as leaf:
             leaf.outputs = tuple(writes)
             if leaf.inputs and moved:
@@ -98,7 +98,7 @@ class Compiled:
                 for i in sorted(range(len(reads)), key=lambda i: -reads[i].numel() * reads[i].element_size()):
                     if over <= 0:
                         break
-                    # A part of this tensor is read: rows of a table, a slice.
+                    # Only a part of this tensor is read: rows of a table, a slice.
                     value, _, kind, _ = leaf.inputs[i]
                     left = max(1, round(reads[i].numel() - over / reads[i].element_size()))
                     over -= (reads[i].numel() - left) * reads[i].element_size()
@@ -109,12 +109,12 @@ class Compiled:
                 value.valid[0] = False
 
     def install(self, hidden: Callable[..., Any]) -> None:
-        """`hidden` takes the hooks of the dry run off a function."""
+        """Installs the patches. `hidden` removes the hooks of the dry run from a function."""
         plain = torch.compile
 
         def compile(model: Any = None, **options: Any) -> Any:
             if self._refused:
-                return plain(model, **options)  # which gives it back: TORCH_COMPILE_DISABLE is set
+                return plain(model, **options)  # returns the model unchanged: TORCH_COMPILE_DISABLE is set
             self._prepare()
             if options.get("backend") == "cudagraphs":
                 self.note("torch.compile(backend='cudagraphs') was run without graphs")
@@ -167,7 +167,7 @@ class Compiled:
         guards._reinterpret_tensor = self._reinterpret
         torch._inductor.async_compile.AsyncCompile.triton = \
             lambda _, name, source, device_str="cuda": Kernel(self, name, source)  # type: ignore[method-assign]
-        pad_mm.get_cached_should_pad = lambda _: True  # products that compute decides: where a GPU would try both
+        pad_mm.get_cached_should_pad = lambda _: True  # compute-bound GEMMs: a GPU would measure both
         fold = folding.ConstantFolder.run
 
         def run(folder: Any, *args: Any, **kwargs: Any) -> Any:
@@ -180,8 +180,8 @@ class Compiled:
         def compile_fx(model: Any, inputs: Any, *args: Any, config_patches: Optional[Dict[str, Any]] = None, **kwargs: Any) -> Any:
             if not any(isinstance(t, FakeTensor) and t.device.type == "cuda" for t in (*inputs, *model.parameters(), *model.buffers())) \
                     and not any("cuda" in str(n.args) + str(n.kwargs) for n in model.graph.nodes):
-                return model.forward  # of the CPU alone
-            if torch._inductor.config.compile_threads == 1:  # it calls itself under the patched settings
+                return model.forward  # only on the CPU
+            if torch._inductor.config.compile_threads == 1:  # it calls itself with the patched settings
                 return plain(model, inputs, *args, config_patches=config_patches, **kwargs)
             self.used = True
             try:
@@ -194,7 +194,7 @@ class Compiled:
 
     # ---- Triton ----
     def on_triton(self, _: Any) -> None:
-        """Its driver answers for the GPU that the program sees, and its launches are recorded."""
+        """Patches Triton: its driver describes the simulated GPU, and launches are recorded."""
         import triton
         from triton.backends.compiler import GPUTarget
         from triton.runtime import autotuner, driver, jit
@@ -212,7 +212,7 @@ class Compiled:
 
         def run(self: Any, *args: Any, grid: Any = None, warmup: bool = False, **kwargs: Any) -> None:
             compiled.note("kernels of Triton that the program brings are priced by the bytes of their tensors")
-            # A tensor that is given twice is moved once; what is written is not known.
+            # A tensor that is passed twice is moved once. Values that a kernel writes are unknown.
             tensors = {(t.data_ptr(), t.numel()): t for t in tensors_in((*args, *kwargs.values()))}
             compiled.launched(f"triton_red_fused_{self.fn.__name__.strip('_')}", list(tensors.values()), ())
 

@@ -1,4 +1,4 @@
-"""DistributedDataParallel without its C++ reducer, which reads data: the same buckets, order and copies, in Python."""
+"""DistributedDataParallel without its C++ reducer, which reads data: the same buckets, order and copies in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIRST_BUCKET = 1 * _MiB
 
 
 class _Bucket:
-    """Gradients that are reduced as one message."""
+    """Gradients that are reduced in one message."""
 
     def __init__(self, parameters: List[torch.nn.Parameter]) -> None:
         self.parameters = parameters
@@ -28,7 +28,7 @@ class _Bucket:
 
 
 class DistributedDataParallel(torch.nn.Module):
-    """Stands for torch.nn.parallel.DistributedDataParallel in a dry run."""
+    """Replaces torch.nn.parallel.DistributedDataParallel in a dry run."""
 
     _active_ddp_module: Any = None
 
@@ -95,7 +95,7 @@ class DistributedDataParallel(torch.nn.Module):
         else:
             view.div_(self.process_group.size())
         bucket.missing -= 1
-        for one in self._buckets:  # in their order
+        for one in self._buckets:  # in bucket order
             if one.work is None and one.missing > 0:
                 break
             if one.work is None:
@@ -130,7 +130,7 @@ class DistributedDataParallel(torch.nn.Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         if self.broadcast_buffers and self.require_forward_param_sync and torch.is_grad_enabled():
             self._sync_buffers()
-        DistributedDataParallel._active_ddp_module = self  # torch.compile cuts its graphs at the buckets
+        DistributedDataParallel._active_ddp_module = self  # torch.compile splits its graphs at the buckets
         try:
             return self.module(*inputs, **kwargs)
         finally:
@@ -166,7 +166,7 @@ class DistributedDataParallel(torch.nn.Module):
         yield
 
     def register_comm_hook(self, state: Any, hook: Any) -> None:
-        """Hooks see data: gradients are reduced unchanged."""
+        """Communication hooks read data, so they are ignored: gradients are reduced unchanged."""
 
     def _register_builtin_comm_hook(self, kind: Any) -> None:
         pass

@@ -1,6 +1,6 @@
-"""Packages with kernels of their own, where the real one is not installed: their functions record the operations that they do.
+"""Replacements for packages with custom kernels that are not installed. Their functions record the operations and compute nothing.
 
-`PACKAGES` is what imports.py serves: names of each package and of its modules. Nothing here computes anything.
+`PACKAGES` is read by imports.py: the names of each package and of its modules.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-launched: Callable[..., None] = lambda *_: None  # records a kernel: name, what it reads, what it writes; set by the session
+launched: Callable[..., None] = lambda *_: None  # records a kernel (name, read and written tensors); set by the session
 
 
-# ---- flash-attn: PyTorch's own copy of its kernels ----
+# ---- flash-attn: uses the copy of its kernels in PyTorch ----
 def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Any, cu_seqlens_k: Any, max_seqlen_q: int, max_seqlen_k: int,
                            dropout_p: float = 0.0, softmax_scale: Optional[float] = None, causal: bool = False,
                            window_size: Any = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None, deterministic: bool = False,
@@ -64,7 +64,7 @@ def pad_input(hidden_states: Tensor, indices: Tensor, batch: int, seqlen: int) -
 
 
 def apply_rotary_emb(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False, inplace: bool = False, **_: Any) -> Tensor:
-    """One kernel over x there; here its parts."""
+    """One kernel in the real package; here its parts."""
     width = 2 * cos.shape[-1]
     one, two = x[..., :width].chunk(2, -1)
     cos, sin = cos[..., None, :], sin[..., None, :]
@@ -123,7 +123,7 @@ class FusedSGD(torch.optim.SGD):
 
 
 class AdamW8bit(torch.optim.Optimizer):
-    """Two states of one byte an element, with a scale for every 256; small tensors keep fp32."""
+    """Two states with one byte per element, and a scale for every 256 elements. Small tensors keep fp32."""
 
     _width = torch.uint8
 
@@ -176,7 +176,7 @@ def fp8_autocast(enabled: bool = True, *_: Any, **__: Any) -> Iterator[None]:
 
 
 class _Fp8Linear(torch.autograd.Function):
-    """Operands are cast to 8 bits, once as they lie and once transposed; all three products run on them."""
+    """Operands are cast to 8 bits, in their layout and transposed. All three GEMMs use the casts."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
@@ -256,7 +256,7 @@ class DotProductAttention(nn.Module):
 
 
 class _Recipe:
-    """Taken, and without effect."""
+    """Accepted without effect."""
 
     HYBRID = E4M3 = E5M2 = None
     __init__ = lambda self, *_, **__: None  # noqa: E731
@@ -272,7 +272,7 @@ _TE = {c.__name__: c for c in (Linear, LayerNormLinear, LayerNormMLP, DotProduct
     n: functools.partial(c, device="cuda") for n, c in (("LayerNorm", FusedLayerNorm), ("RMSNorm", FusedRMSNorm))} | {"autocast": fp8_autocast, "FusedAdam": FusedAdam, "FusedSGD": FusedSGD}
 _ADAM8 = {n: AdamW8bit for n in ("AdamW8bit", "Adam8bit", "PagedAdamW8bit", "PagedAdam8bit")}
 
-# Package -> (version, {module below it -> names}); "" is the package itself.
+# Package -> (version, {submodule -> names}); "" is the package itself.
 PACKAGES: Dict[str, Tuple[str, Dict[str, Dict[str, Any]]]] = {
     "flash_attn": ("2.8.3", {m: _FLASH for m in ("", "flash_attn_interface", "bert_padding", "layers", "layers.rotary")}),
     "xformers": ("0.0.32", {m: {"memory_efficient_attention": memory_efficient_attention, "LowerTriangularMask": LowerTriangularMask}

@@ -1,4 +1,4 @@
-"""Weights in files: large ones are not read, since their values decide nothing, and none are written."""
+"""Files with weights. Large files are not read, because their values have no effect, and none are written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from stepcast.dryrun.mode import leave_out
 
-_LARGE = 1 << 28  # bytes of a file that is mapped instead of read
+_LARGE = 1 << 28  # files of at least this many bytes are mapped instead of read
 
 
 def _is_gpu(device: Any) -> bool:
@@ -25,7 +25,7 @@ def _placed(tensor: torch.Tensor, device: Any) -> torch.Tensor:
 
 
 def on_safetensors(module: Any) -> None:
-    """Files of safetensors are mapped: a tensor of one has a shape and costs no memory."""
+    """Maps safetensors files: their tensors have shapes and need no memory."""
     plain = module.safe_open
 
     class Slice:
@@ -39,7 +39,7 @@ def on_safetensors(module: Any) -> None:
             return _placed(self._inner[at], self._device)
 
     class safe_open:
-        """In the place of safetensors.safe_open."""
+        """Replaces safetensors.safe_open."""
 
         def __init__(self, filename: Any, framework: str = "pt", device: Any = "cpu", **more: Any) -> None:
             self._device = device if framework in ("pt", "torch", "pytorch") else None
@@ -73,7 +73,7 @@ def on_safetensors_torch(module: Any) -> None:
     plain = module.save_file
 
     def save_file(tensors: Dict[str, torch.Tensor], filename: Any, metadata: Any = None, **more: Any) -> None:
-        """Tensors of the GPU are left out."""
+        """Writes a file without the tensors of the GPU."""
         plain({k: t for k, t in tensors.items() if not isinstance(t, FakeTensor)}, filename, metadata, **more)
 
     module.save_file = save_file
@@ -83,7 +83,7 @@ def install(note: Callable[[str], None]) -> None:
     load, save = torch.load, torch.save
 
     def dry_load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-        on_gpu: Dict[int, str] = {}  # storages that would lie there
+        on_gpu: Dict[int, str] = {}  # storages of GPU tensors
 
         def place(storage: Any, location: str) -> Any:
             wanted = map_location

@@ -1,4 +1,4 @@
-"""A function of a notebook: it is written to a file with what it holds, and called there where CUDA is the stand-in.
+"""Runs a function of a notebook: writes it with its objects to a file, and calls it in a process with simulated CUDA.
 
 As a program, `function.py FILE` calls it until its step is recorded.
 """
@@ -15,15 +15,15 @@ import sys
 import types
 from typing import Any, Callable, Dict, Optional, Set
 
-_LARGE = 1 << 20  # bytes of a tensor of fractions whose values are left out: they decide nothing
+_LARGE = 1 << 20  # bytes of a floating-point tensor with values that are not written, because they have no effect
 
 
 class FunctionError(Exception):
-    """One line for the user."""
+    """An error as one line for the user."""
 
 
 def storage(size: int, contents: Optional[bytes]) -> Any:
-    """Of a tensor of the CPU."""
+    """The storage of a CPU tensor."""
     import torch
 
     out = torch.UntypedStorage(size)
@@ -41,7 +41,7 @@ def typed(untyped: Any, dtype: Any) -> Any:
 
 
 def code(file: str, make: Any, parts: Any) -> Any:
-    """With the name of its cell, for tracebacks."""
+    """The code with the name of its cell, for tracebacks."""
     return make(*parts).replace(co_filename=file)
 
 
@@ -56,7 +56,7 @@ def _dumps(what: Any) -> bytes:
         def reducer_override(self, obj: Any) -> Any:
             if torch is not None and isinstance(obj, torch.Tensor) and obj.device.type == "cuda":
                 raise FunctionError(f"it holds a tensor on {obj.device}; make it inside, or move it to the CPU first: .cpu()")
-            if torch is not None and isinstance(obj, torch.storage.TypedStorage):  # tensors that share one do so there, too
+            if torch is not None and isinstance(obj, torch.storage.TypedStorage):  # tensors that share a storage keep sharing it
                 if obj.dtype.is_floating_point and obj._untyped_storage.nbytes() >= _LARGE:
                     self.hollow.add(obj._untyped_storage._cdata)
                 return typed, (obj._untyped_storage, obj.dtype)
@@ -73,7 +73,7 @@ def _dumps(what: Any) -> bytes:
 
 
 def _culprit(function: Callable[[], Any]) -> str:
-    """The name that the function uses and that cannot be written."""
+    """The name of an object in the function that cannot be written."""
     held: Dict[str, Any] = {}
     if inspect.isfunction(function):
         used = inspect.getclosurevars(function)
@@ -98,10 +98,10 @@ def write(function: Callable[[], Any], path: str) -> None:
         text = _dumps(function)
     except FunctionError as problem:
         raise FunctionError(f"{name}: {problem}") from None
-    except Exception as problem:  # of any type that an object's own reducer raises
+    except Exception as problem:  # an object's reducer may raise anything
         raise FunctionError(f"{name}: {_culprit(function)} cannot be taken to another process ({type(problem).__name__}: {problem}); "
                             "make it inside the function") from None
-    # Cells are in no file.
+    # Code of notebook cells is in no file.
     cells = {file: entry for file, entry in linecache.cache.items() if len(entry) == 4 and not os.path.exists(file)}
     with open(path, "wb") as out:
         pickle.dump({"name": name, "path": sys.path, "cells": cells}, out)
@@ -120,7 +120,7 @@ def main(path: str) -> None:
     session.who = f"{about['name']}()"
     session.job["program"]["command"] = [f"stepcast.dryrun({about['name']})"]
     steps = -1
-    while steps < session.recorder.steps:  # as long as it calls an optimizer
+    while steps < session.recorder.steps:  # as long as the function calls an optimizer
         steps = session.recorder.steps
         session.job["calls"] = session.job.get("calls", 0) + 1
         function()

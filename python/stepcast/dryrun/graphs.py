@@ -1,4 +1,4 @@
-"""CUDA graphs: what runs while one is captured is recorded again at every replay, as one launch."""
+"""CUDA graphs: operators of a capture are recorded again at every replay, as one launch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepcast.dryrun.recorder import Leaf, Recorder
 
 def install(recorder: Recorder) -> None:
     class CUDAGraph:
-        """In the place of torch.cuda.CUDAGraph."""
+        """Replaces torch.cuda.CUDAGraph."""
 
         def __init__(self, keep_graph: bool = False) -> None:
             self._leaves: List[Leaf] = []
@@ -31,7 +31,7 @@ def install(recorder: Recorder) -> None:
                     for captured in self._leaves:
                         with recorder.again(copy.copy(captured)):
                             pass
-            for _ in range(self._steps):  # the optimizer's step is part of the graph
+            for _ in range(self._steps):  # the graph includes the optimizer step
                 recorder.boundary()
 
         def pool(self) -> Any:

@@ -1,4 +1,4 @@
-"""Process groups of any size with one process: collectives are recorded, not run."""
+"""Process groups of any size in one process: collectives are recorded, not executed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from stepcast.dryrun.mode import Value, tensors_in
 from stepcast.dryrun.recorder import Leaf, type_name
 
-# Operators of c10d by where their tensors are: (outputs, inputs) of the arguments.
+# Operators of c10d by the positions of their tensors: (outputs, inputs) among the arguments.
 _BOTH = ("allreduce_", "broadcast_", "reduce_", "allreduce_coalesced_")
 _NAMES = {"allreduce_": "allreduce", "broadcast_": "broadcast", "reduce_": "reduce", "recv_": "recv", "recv_any_source_": "recv",
           "allgather_": "all_gather", "gather_": "gather", "scatter_": "scatter", "reduce_scatter_": "reduce_scatter",
@@ -28,13 +28,13 @@ _NAMES = {"allreduce_": "allreduce", "broadcast_": "broadcast", "reduce_": "redu
 
 
 class DryWork(Work):
-    """Of a collective that is not run: a wait is recorded where the program may wait late."""
+    """The handle of a collective that is not executed. wait() is recorded, because the program may wait late."""
 
     def __init__(self, groups: "Collectives", wait: Optional[Leaf], result: List[torch.Tensor]) -> None:
         super().__init__()
         self._groups, self._wait = groups, wait
-        self._result = [weakref.ref(t) for t in result]  # their memory is the program's to free
-        groups.works.append(self)  # C++ holds no Python object alive
+        self._result = [weakref.ref(t) for t in result]  # the program owns their memory
+        groups.works.append(self)  # C++ does not keep the Python object alive
 
     def wait(self, timeout: Any = None) -> bool:
         wait, self._wait = self._wait, None
@@ -63,26 +63,26 @@ class DryWork(Work):
 
 
 class Collectives:
-    """All groups of this rank, and what runs over them."""
+    """All groups of this rank, and the collectives in them."""
 
     namespaces = frozenset({"c10d", "_c10d_functional", "_dtensor"})
 
     def __init__(self, recorder: Any, job: Dict[str, Any]) -> None:
         self.recorder = recorder
         self.rank, self.world_size = job["rank"], job["world_size"]
-        self.folder = job["shared"]  # where ranks leave objects for each other
-        self.tell: Any = lambda state, **_: None  # the session's
+        self.folder = job["shared"]  # folder in which ranks exchange objects
+        self.tell: Any = lambda state, **_: None  # set by the session
         self.works: Deque[DryWork] = collections.deque(maxlen=20000)
-        self.peers: Set[int] = set()  # ranks of sends and receives
-        self.stages: Dict[str, List[int]] = {}  # ranks of the groups of sends and receives
-        self.kinds: List[List[int]] = []  # of ranks that differ, by what they send
+        self.peers: Set[int] = set()  # peer ranks of sends and receives
+        self.stages: Dict[str, List[int]] = {}  # ranks of the groups with sends and receives
+        self.kinds: List[List[int]] = []  # groups of ranks that differ, by the amounts that they send
         self._sequence: Dict[str, int] = {}
         self._waits: Dict[int, Tuple[Any, ...]] = {}
         self._messages: Dict[Tuple[int, int], int] = {}
 
     @staticmethod
     def is_collective(operator: Any, args: Any, kwargs: Any) -> bool:
-        """Those of c10d, and functional ones: they name a group, or wait."""
+        """Whether an operator is a collective: one of c10d, or a functional one that names a group or waits."""
         if operator.namespace == "c10d" or operator.name.endswith("::wait_tensor"):
             return True
         return any(isinstance(a, str) for a in (*args, *kwargs.values()))
@@ -168,8 +168,8 @@ class Collectives:
         return wait
 
     def _kinds_by(self, sizes: List[int], group: Any) -> None:
-        """Ranks that send this one different amounts do different work, as where tables are not spread evenly."""
-        if not 1 < len(set(sizes)) <= _MOST_KINDS or 0 in sizes:  # 0: to one neighbour, as ring attention does
+        """Ranks that send different amounts to this one do different work, for example with uneven tables."""
+        if not 1 < len(set(sizes)) <= _MOST_KINDS or 0 in sizes:  # 0: to one neighbour, as in ring attention
             return
         ranks = dist.get_process_group_ranks(group)
         self.kinds = [[r for r, size in zip(ranks, sizes) if size == kind] for kind in sorted(set(sizes))]
@@ -218,7 +218,7 @@ class Collectives:
 
     @staticmethod
     def _carry(mode: Any, short: str, outs: List[torch.Tensor], ins: List[torch.Tensor], size: int) -> None:
-        """Small values, as of token counts: every rank is taken to hold what this one holds."""
+        """Small values, such as token counts: every rank is assumed to have the values of this one."""
         gathers = "gather" in short
         if len(outs) != 1 or len(ins) != 1 or not (gathers or short.startswith(("alltoall", "all_to_all"))):
             return
@@ -227,7 +227,7 @@ class Collectives:
             outs[0]._stepcast_value = Value(real.flatten().repeat(size if gathers else 1).view(outs[0].shape), [True])
 
     def _on_cpu(self, short: str, args: Any, group: Any) -> None:
-        """Of gloo: every rank is taken to hold what this one holds."""
+        """Collectives of gloo: every rank is assumed to have the values of this one."""
         me = group.rank() if group is not None else 0
         if short in ("allgather_", "gather_"):
             for outs, source in zip(args[0], args[1]):
@@ -249,7 +249,7 @@ class Collectives:
     # ---- Groups, for the record ----
     @staticmethod
     def _members() -> Iterator[Tuple[str, str, List[int]]]:
-        """Name, description and ranks of the groups that this rank is in."""
+        """Name, description and ranks of the groups that contain this rank."""
         for group, ranks in c10d._world.pg_group_ranks.items():
             if isinstance(group, ProcessGroup):
                 yield group.group_name, getattr(group, "group_desc", "") or "", sorted(ranks)
@@ -288,7 +288,7 @@ class Collectives:
         self.peers.add(source)
         path = self._message(source, self.rank)
         while not os.path.exists(path):
-            self.tell("running", needs=source)  # launch.py starts it
+            self.tell("running", needs=source)  # launch.py starts that rank
             if self._ended(source) and not os.path.exists(path):
                 raise RuntimeError(f"stepcast dryrun: rank {self.rank} waits for an object of rank {source}, which sent none")
             time.sleep(0.1)
@@ -297,13 +297,13 @@ class Collectives:
         return source
 
 
-_MOST_KINDS = 4  # more of them come from data, and say nothing of the program
+_MOST_KINDS = 4  # more kinds come from data and do not describe the program
 _DTYPES = {"c10::BFloat16": "BFloat16", "c10::Half": "Half", "float": "Float", "double": "Double", "long int": "Long", "int": "Int",
            "unsigned char": "Byte", "bool": "Bool", "signed char": "Char"}
 
 
 def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
-    """Redirects every process group to the fake backend, with the rank and the world size asked for."""
+    """Redirects all process groups to the fake backend, with the requested rank and world size."""
     import torch.distributed.device_mesh  # noqa: F401  holds names of its own
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -315,7 +315,7 @@ def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
 
     def init_process_group(backend: Any = None, *_: Any, pg_options: Any = None, **kwargs: Any) -> None:
         if job.get("calls", 0) > 1 and dist.is_initialized():
-            return  # a function that is called again
+            return  # the function was called again
         asked["default"] = str(backend) if backend else "nccl"
         plain_init("fake", rank=groups.rank, world_size=groups.world_size, store=FakeStore(),
                    **{k: v for k, v in kwargs.items() if k in ("timeout", "group_name")})
@@ -338,7 +338,7 @@ def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
             raise RuntimeError(f"device mesh of {' x '.join(map(str, mesh_shape))} = {ranks} ranks, and the job has {groups.world_size}")
         return plain_mesh(device_type, mesh_shape, *args, **kwargs)
 
-    # Modules that took the functions by name hold the plain ones.
+    # Modules that imported the functions by name have the original ones.
     for module in list(sys.modules.values()):
         for name, plain, own in (("init_process_group", plain_init, init_process_group), ("new_group", plain_new, new_group),
                                  ("init_device_mesh", plain_mesh, init_device_mesh)):

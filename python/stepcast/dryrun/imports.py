@@ -1,4 +1,4 @@
-"""Modules of the program: what is done when one was imported, and those that are served where the real package is not installed."""
+"""Import hooks: actions after a module was imported, and replacements for packages that are not installed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import sys
 from typing import Any, Callable, Dict, Iterator, Optional
 
 _EXTENSIONS = ("flash_attn", "xformers", "apex", "amp_C", "transformer_engine", "bitsandbytes")
-_ALWAYS = ("flash_attn",)  # libraries look for it, and use it only where the program asks for it
+_ALWAYS = ("flash_attn",)  # libraries check for it, and use it only if the program asks for it
 
 
 class Imports(importlib.abc.MetaPathFinder):
-    """First of the finders."""
+    """An import finder that comes before all others."""
 
     def __init__(self, launched: Callable[..., None]) -> None:
         self._after: Dict[str, Callable[[Any], None]] = {}
@@ -23,7 +23,7 @@ class Imports(importlib.abc.MetaPathFinder):
         sys.meta_path.insert(0, self)
 
     def after(self, name: str, call: Callable[[Any], None]) -> None:
-        """Calls `call` with the module when it was imported."""
+        """Calls `call` with the module after its import."""
         if name in sys.modules:
             call(sys.modules[name])
         else:
@@ -51,7 +51,7 @@ class Imports(importlib.abc.MetaPathFinder):
         try:
             spec = importlib.util.find_spec(package)
             return spec is not None and not isinstance(spec.loader, _Loader)
-        except ValueError:  # in sys.modules without a spec
+        except ValueError:  # a module in sys.modules without a spec
             return True
         finally:
             self._looking = False
@@ -100,7 +100,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 def _asked_by_library() -> bool:
-    """Whether an installed package imports, which has a way without the extension, and not the program."""
+    """Whether the import comes from an installed package that also works without the extension, not from the program."""
     frame: Any = sys._getframe(2)
     while frame is not None and ("importlib" in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Runs a program once for every class of ranks that differ, and leaves a record of each in a folder."""
+"""Runs a program once for each class of equal ranks, and writes a record of each to a folder."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class DryRunError(Exception):
-    """One line for the user; `below` is the program's own error."""
+    """An error as one line for the user; `below` is the error of the program."""
 
     def __init__(self, text: str, below: str = "") -> None:
         super().__init__(text)
         self.below = below
 
 
-# What the program sees of the device; `capability`: 90 for 9.0.
+# What the program sees of the device. `capability`: 90 for 9.0.
 Gpu = collections.namedtuple("Gpu", "name memory_bytes sms capability l2_bytes per_node")
 
 
 def libraries() -> str:
-    """The folder of the stand-ins for CUDA's libraries."""
+    """The folder of the simulated CUDA libraries."""
     places = [os.environ.get("STEPCAST_DRYRUN_LIBRARIES", ""), os.path.join(_HERE, "lib")]
     for place in places:
         if place and os.path.isfile(os.path.join(place, "libcuda.so.1")):
@@ -42,7 +42,7 @@ def libraries() -> str:
 
 
 class Options:
-    """Of one dry run."""
+    """Options of one dry run."""
 
     def __init__(self, **given: Any) -> None:
         self.gpus: Optional[int] = given.get("gpus")
@@ -52,7 +52,7 @@ class Options:
         self.timeout_s: float = given.get("timeout_s") or 900.0
         self.keep_going: bool = bool(given.get("keep_going"))
         self.guess: Dict[str, float] = given.get("guess") or {}
-        self.compile: str = given.get("compile") or ""  # "eager", "compiled"; otherwise as the program does
+        self.compile: str = given.get("compile") or ""  # "eager", "compiled"; empty: as in the program
         self.progress: bool = given.get("progress", True)
 
 
@@ -68,9 +68,9 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
     if "CUDA_HOME" not in env and shutil.which("nvcc") is None:
         env["CUDA_HOME"] = _toolkit(folder, env["STEPCAST_CUDA_MAJOR"])
     env.setdefault("WANDB_MODE", "disabled")
-    env.setdefault("PYTORCH_JIT", "0")  # TorchScript's executor reads data in the backward
-    env.setdefault("PYTHONUNBUFFERED", "1")  # what it said is shown where it fails
-    env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor")  # goes with the run
+    env.setdefault("PYTORCH_JIT", "0")  # TorchScript's executor reads data in the backward pass
+    env.setdefault("PYTHONUNBUFFERED", "1")  # output before a failure is shown
+    env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor")  # deleted with the run
     if options.compile == "eager":
         env["TORCH_COMPILE_DISABLE"] = env["TORCHDYNAMO_DISABLE"] = "1"
     if program.launched or world > 1:
@@ -83,7 +83,7 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
 
 
 def _toolkit(folder: str, major: str) -> str:
-    """A folder with an nvcc that says its version, which libraries ask for when they are imported, and compiles nothing."""
+    """A folder with an nvcc that only prints its version, for libraries that ask for it when they are imported."""
     path = os.path.join(folder, "cuda", "bin", "nvcc")
     os.makedirs(os.path.dirname(path))
     with open(path, "w", encoding="utf-8") as file:
@@ -94,7 +94,7 @@ def _toolkit(folder: str, major: str) -> str:
 
 
 def _cuda_major(program: Program) -> int:
-    """Of the libcudart that the interpreter's torch brings, by the names of files: 13 unless there is only 12."""
+    """The version of libcudart in the interpreter's torch, by file names: 13 unless only 12 is there."""
     prefix = os.path.dirname(os.path.dirname(os.path.abspath(program.interpreter)))
     found = glob.glob(os.path.join(prefix, "lib*", "python3*", "site-packages", "nvidia", "cuda_runtime", "lib", "libcudart.so.*"))
     newer = glob.glob(os.path.join(prefix, "lib*", "python3*", "site-packages", "nvidia", "cu13"))
@@ -109,13 +109,13 @@ class DryRun:
         self.started = time.monotonic()
 
     def progress(self, text: str, ended: bool = False) -> None:
-        """One line on a terminal, that is written over; a line for each rank elsewhere."""
+        """A progress line, overwritten on a terminal; elsewhere one line for each rank."""
         on_terminal = sys.stderr.isatty()
         if self.options.progress and (on_terminal or ended):
             print(("\r\033[K" if on_terminal else "") + text, end="\n" if ended else "", file=sys.stderr, flush=True)
 
     def run(self) -> List[Dict[str, Any]]:
-        """Records of the classes of ranks; raises DryRunError."""
+        """The records of all classes of ranks. Raises DryRunError."""
         world = self.options.gpus or 1
         os.makedirs(self.options.out, exist_ok=True)
         for old in glob.glob(os.path.join(self.options.out, "rank*.et.json.gz")):
@@ -136,7 +136,7 @@ class DryRun:
                         del active[rank]
                     elif time.monotonic() - self.started > self.options.timeout_s:
                         raise self._late(rank, status, work)
-                    needed = status.get("needs", rank)  # whose objects it waits for
+                    needed = status.get("needs", rank)  # the rank with objects that this one waits for
                     if needed not in active and needed not in done:
                         active[needed] = self._start(needed, work)
                     waiting += [p for p in status.get("peers", []) if p < world and p not in waiting]
@@ -158,7 +158,7 @@ class DryRun:
             if len(ran) == 1:
                 ranks = list(range(world))
             elif stages is not None and len(stages) > 0 and world % len(stages) == 0:
-                # Stages lie next to each other or in strides: ranks of one stage differ by what is inside of a stage.
+                # Ranks of a stage are adjacent or in strides. Ranks of one stage differ only by their position inside it.
                 step = stages[1] - stages[0] if len(stages) > 1 else world
                 ranks = [r for r in range(world) if (r // step) % len(stages) == stages.index(rank)] if step > 0 else [rank]
             else:
@@ -227,7 +227,7 @@ class DryRun:
 
 
 def _set_ranks(path: str, ranks: List[int]) -> None:
-    """Writes into the record which ranks it represents."""
+    """Adds the ranks that a record represents."""
     import gzip
 
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -239,7 +239,7 @@ def _set_ranks(path: str, ranks: List[int]) -> None:
 
 
 def _end(child: Any) -> None:
-    """Ends the process and all that it started."""
+    """Ends the process and all processes that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)

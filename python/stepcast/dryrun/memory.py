@@ -1,4 +1,4 @@
-"""Memory of the GPU: the lives of fake storages, and what PyTorch's caching allocator would make of them."""
+"""Simulated GPU memory: the lifetimes of fake storages, and the behaviour of PyTorch's caching allocator."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MiB = 1 << 20
 
 
 class Memory:
-    """Allocated bytes now and at most, in units of 512 bytes as the allocator counts them."""
+    """Current and peak allocated bytes, in units of 512 bytes as in the allocator."""
 
     def __init__(self) -> None:
         self.allocated = 0
         self.peak = 0  # since mark()
-        self.events: List[Tuple[int, int]] = []  # (storage, bytes): allocated above zero, freed below
+        self.events: List[Tuple[int, int]] = []  # (storage, bytes): positive for allocations, negative for frees
         self._bytes: Dict[int, int] = {}
         self._ids: Dict[int, int] = {}  # address of a live storage -> its number
         self._next = 1
@@ -27,7 +27,7 @@ class Memory:
         self.peak = self.allocated
 
     def number_of(self, tensor: Any) -> int:
-        """The number of the tensor's storage: given anew to every allocation, never twice."""
+        """The number of the tensor's storage. Each allocation gets a new number."""
         storage = tensor.untyped_storage()
         known = self._ids.get(storage._cdata)
         if known is not None:
@@ -43,7 +43,7 @@ class Memory:
             return number
 
     def workspace(self, of: Any, size: int) -> None:
-        """What a library takes once for each `of` and keeps."""
+        """Memory that a library allocates once for each `of` and keeps."""
         with self._lock:
             if of not in self._workspaces:
                 self._workspaces.add(of)
@@ -52,7 +52,7 @@ class Memory:
                 self._resize(number, size)
 
     def held(self, storage: Any) -> int:
-        """The number of a storage that has memory of the GPU now, otherwise 0."""
+        """The number of a storage that uses GPU memory now, otherwise 0."""
         number = self._ids.get(storage._cdata, 0)
         return number if self._bytes.get(number) else 0
 
@@ -83,10 +83,10 @@ class Memory:
 
 
 def reserved_peak(events: List[Tuple[int, int]]) -> int:
-    """Bytes that the caching allocator has taken from the driver at most: best fit, segments of 2 MiB for what is up to 1 MiB, of
-    20 MiB up to 10 MiB, and of the size in units of 2 MiB above. Segments are never given back."""
+    """Peak bytes that the caching allocator takes from the driver: best fit; segments of 2 MiB for requests up to 1 MiB, of 20 MiB up
+    to 10 MiB, and of a multiple of 2 MiB above. Segments are never returned."""
     pools: Dict[bool, List[Tuple[int, int, int]]] = {True: [], False: []}  # (free bytes, segment, offset), sorted
-    segments: List[Dict[int, int]] = []  # memory from the driver, cut into blocks: free ones by their offset
+    segments: List[Dict[int, int]] = []  # memory from the driver, divided into blocks: free ones by their offset
     placed: Dict[int, Tuple[int, int, int, bool]] = {}
     reserved = 0
     for number, change in events:
@@ -94,7 +94,7 @@ def reserved_peak(events: List[Tuple[int, int]]) -> int:
             small = change <= _MiB
             pool = pools[small]
             at = bisect.bisect_left(pool, (change, -1, -1))
-            # Large blocks are not cut where the rest would be below 1 MiB; a very large one is not given to a small request.
+            # Large blocks are not split if the rest would be below 1 MiB. A very large block is not used for a small request.
             if at == len(pool):
                 size = 2 * _MiB if small else 20 * _MiB if change < 10 * _MiB else -(-change // (2 * _MiB)) * 2 * _MiB
                 segments.append({0: size})

@@ -1,8 +1,8 @@
 """Real on the CPU, fake on the GPU: the dispatch mode under which a program runs.
 
-An operator that touches a `cuda` tensor or device gets fake tensors: shape, strides, type and storage, no data. All others run as
-they are. What a program reads back from the GPU is made up, unless it was computed from small whole numbers that the program itself
-put there (labels, masks, counters): those are carried along with their values, so that `mask.all()` says what it says on a GPU.
+An operator with a `cuda` tensor or device gets fake tensors: shape, strides, type and storage, without data. All others run
+normally. Values that a program reads from the GPU are invented, unless they were computed from small integers that the program put
+there (labels, masks, counters). Those are tracked with their values, so that `mask.all()` has the same result as on a GPU.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 aten = torch.ops.aten
 
-# Values are carried along for whole numbers up to so many elements, for fractions up to so many; one element or a few are made up.
-_LEAST_HOLLOW = 1 << 18  # elements of a tensor whose random contents are left out
+# Limits in elements for tracked values: integers and floating-point numbers, and for invented values that are read.
+_LEAST_HOLLOW = 1 << 18  # elements of a tensor with random contents that are not written
 _MOST_WHOLE, _MOST_FRACTIONS, _MOST_MADE_UP = 1 << 20, 1 << 12, 16
 
 
 def leave_out(tensor: torch.Tensor) -> torch.Tensor:
-    """Marks a large tensor of the CPU as hollow."""
+    """Marks a large CPU tensor as hollow."""
     if tensor.numel() >= _LEAST_HOLLOW and tensor.is_floating_point() and tensor.layout == torch.strided and tensor.device.type == "cpu":
         tensor.untyped_storage()._stepcast_hollow = True
     return tensor
 
 
 class Value(NamedTuple):
-    """What a fake tensor would hold, and whether that is still so (shared by all views of a storage)."""
+    """The value of a fake tensor, and whether it is still valid. All views of a storage share it."""
 
     real: torch.Tensor
     valid: List[bool]
 
 
 class Guesses:
-    """Stated assumptions for what depends on data, and how often each was used. Those of values decide no size."""
+    """Assumptions about data-dependent results, and how often each was used. Assumed values decide no size."""
 
     of_values = ("value read from the GPU: 1", "tensors copied to the CPU: zeros")
 
@@ -64,7 +64,7 @@ def is_pinned(tensor: torch.Tensor) -> bool:
 
 
 def is_hollow(tensor: Any) -> bool:
-    """A large tensor of the CPU that holds nothing: its random contents were never written."""
+    """A large CPU tensor without contents: its random values were never written."""
     return isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided and tensor.numel() >= _LEAST_HOLLOW \
         and hasattr(tensor.untyped_storage(), "_stepcast_hollow")
 
@@ -82,18 +82,18 @@ def _touches_gpu(values: Any) -> bool:
 
 
 def _is_foreign(kind: type) -> bool:
-    """A tensor subclass with a dispatch of its own (DTensor): it comes first, and calls again with what is inside."""
+    """A tensor subclass with a separate dispatch (DTensor): it comes first, and calls again with its inner tensors."""
     return not issubclass(kind, FakeTensor) and kind is not torch.Tensor and kind is not torch.nn.Parameter \
         and getattr(kind, "__torch_dispatch__", None) is not torch._C._disabled_torch_dispatch_impl
 
 
-_FREE = {torch.ops.prim.device.default}  # asked for by C++ for every fake tensor
+_FREE = {torch.ops.prim.device.default}  # C++ calls it for every fake tensor
 _SIZES = {aten.size.default, aten.stride.default, aten.storage_offset.default} if hasattr(aten.size, "default") else set()
 _OF_SHAPE = {f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")}
 _RANDOM = getattr(torch.Tag, "nondeterministic_seeded", None)
 
 
-# Shapes of what operators give that only the GPU has and that PyTorch does not know them of; vectors are of 4 bytes.
+# Result shapes of CUDA-only operators for which PyTorch has no shape function. Vectors have elements of 4 bytes.
 _OF_CUDA: Dict[str, Callable[..., List[Any]]] = {
     **dict.fromkeys(("batch_norm_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"),
                     lambda x, *_: 2 * [x.shape[1:2]]),
@@ -108,7 +108,7 @@ _OF_CUDA: Dict[str, Callable[..., List[Any]]] = {
 
 
 class OfOperator:
-    """What the schema of an operator says: looked at once."""
+    """Facts from the schema of an operator, computed once."""
 
     __slots__ = ("name", "namespace", "writes", "is_random", "is_view", "returns_new", "is_composite", "fills")
 
@@ -123,7 +123,7 @@ class OfOperator:
         self.is_composite = has_kernel(func.name(), torch._C.DispatchKey.CompositeImplicitAutograd) \
             and not has_kernel(func.name(), torch._C.DispatchKey.CUDA)
         self.returns_new = any(r.alias_info is None for r in schema.returns)
-        # Results that are given where PyTorch knows no shape of the operator: they are as they were.
+        # Output arguments of operators without a shape function: they keep their shape.
         outs = [a.name for a in schema.arguments if a.kwarg_only and a.alias_info is not None and a.alias_info.is_write]
         keys = (torch._C.DispatchKey.Meta, torch._C.DispatchKey.CompositeExplicitAutograd, torch._C.DispatchKey.CompositeImplicitAutograd)
         filled = bool(self.writes) and len(outs) == len(schema.returns) and (not outs or len(outs) == len(self.writes))
@@ -131,7 +131,7 @@ class OfOperator:
 
 
 class _Fake(FakeTensorMode):
-    """Keeps no constants of its own: values are carried along by DryMode. One thread at a time."""
+    """Keeps no constants, because DryMode tracks values. One thread at a time."""
 
     lock = threading.RLock()
 
@@ -151,8 +151,8 @@ class _Fake(FakeTensorMode):
 
 
 def _on_zeros(mode: FakeTensorMode, func: Any, flat_args: Any, args_spec: Any, problem: Exception) -> Any:
-    """An operator of which PyTorch knows no shapes runs on zeros of the CPU, or on values that are known, where the original
-    runs on zeros of the GPU."""
+    """Runs an operator without shape function on zeros of the CPU, or on known values. PyTorch's original function runs it on zeros
+    of the GPU."""
     ours: Dict[int, Any] = {}
     device: Any = torch.device("cpu")
 
@@ -188,14 +188,14 @@ fake_tensor.run_fallback_kernel = _on_zeros
 
 
 class DryMode(TorchDispatchMode):
-    """One for the whole process; `recorder.operator(...)` hears of every operator that touches the GPU."""
+    """The mode of the process. `recorder.operator(...)` is called for every operator that touches the GPU."""
 
     def __init__(self, recorder: Any, guesses: Guesses) -> None:
         super().__init__()
         self.fake = _Fake(allow_non_fake_inputs=True)
         self.recorder = recorder
         self.guesses = guesses
-        self.groups: Any = None  # groups.Collectives, where the program is distributed
+        self.groups: Any = None  # groups.Collectives, if the program is distributed
         self.operators: Dict[Any, OfOperator] = {}
         self._special = {
             aten._local_scalar_dense.default: self._scalar, aten._to_copy.default: self._to_copy, aten.copy_.default: self._copy,
@@ -214,7 +214,7 @@ class DryMode(TorchDispatchMode):
                 self._special[getattr(packet, overload)] = lambda *_: False
         for name, shapes in _OF_CUDA.items():
             self._special[getattr(aten, name).default] = self._shaped(shapes)
-        for packet in (aten.addmm, aten.baddbmm):  # with a type of their own: PyTorch knows no shape of these
+        for packet in (aten.addmm, aten.baddbmm):  # with an explicit type, for which PyTorch has no shapes
             if "dtype" in packet.overloads():
                 self._special[packet.dtype] = lambda _, a, __: self.empty(a[1], (*a[1].shape[:-1], a[2].shape[-1]), a[3])
                 self._special[packet.dtype_out] = lambda _, __, kwargs: kwargs["out"]
@@ -223,12 +223,12 @@ class DryMode(TorchDispatchMode):
 
     @classmethod
     def is_infra_mode(cls) -> bool:
-        return True  # torch.compile, activation checkpointing: not a mode of the program
+        return True  # not a mode of the program: torch.compile, activation checkpointing
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if isinstance(func, HigherOrderOperator):  # a compiled region, attention that takes a function: what it calls is recorded
-            with self:  # the latter: recomputed under the random numbers of the forward
+        if isinstance(func, HigherOrderOperator):  # a compiled region, or attention with a function: its inner calls are recorded
+            with self:  # attention: recomputed with the random numbers of the forward pass
                 kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd) or func.py_kernels[torch._C.DispatchKey.CUDA]
                 return kernel(*args, **kwargs)
         if func in _FREE:
@@ -237,7 +237,7 @@ class DryMode(TorchDispatchMode):
             if _is_foreign(kind):
                 return NotImplemented
         other = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
-        if other is not None and other is not self.fake:  # shapes are asked for (DTensor): nothing runs
+        if other is not None and other is not self.fake:  # only shapes are requested (DTensor): nothing runs
             return func(*args, **kwargs)
         operator = self.operators.get(func)
         if operator is None:
@@ -248,13 +248,13 @@ class DryMode(TorchDispatchMode):
             return self.groups.collective(self, func, operator, args, kwargs)
         if not _touches_gpu(args) and not (kwargs and _touches_gpu(kwargs.values())):
             return self._on_cpu(func, operator, args, kwargs)
-        if not torch._C._only_lift_cpu_tensors():  # of each thread: torch.tensor(..., device="cuda") copies by an operator
+        if not torch._C._only_lift_cpu_tensors():  # per thread: torch.tensor(..., device="cuda") then copies with an operator
             torch._C._set_only_lift_cpu_tensors(True)
         if func is aten.clone.default and hasattr(args[0], "_stepcast_rows") and torch._C._current_autograd_node() is not None:
-            out = self.fake.dispatch(func, (), args, kwargs)  # a gradient that is taken over: one in Python seems to have two holders
+            out = self.fake.dispatch(func, (), args, kwargs)  # a gradient that is taken over: from Python it would seem to have two owners
             out._stepcast_rows = args[0]._stepcast_rows
             return out
-        if operator.is_composite:  # in inference mode: what it calls is recorded
+        if operator.is_composite:  # in inference mode: the operators that it calls are recorded
             with self:
                 out = func.decompose(*args, **kwargs)
             if out is not NotImplemented:
@@ -270,8 +270,8 @@ class DryMode(TorchDispatchMode):
         return out
 
     def _on_cpu(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
-        """As it is; pinned memory is plain memory with a mark, and large random weights are never written: they cost no time, and no
-        memory beyond addresses."""
+        """Runs the operator on the CPU. Pinned memory is plain memory with a mark. Large random weights are not written, so they cost no
+        time and no physical memory."""
         first = args[0] if args else None
         if isinstance(first, torch.Tensor) and first.numel() >= _LEAST_HOLLOW and first.is_floating_point():
             if operator.writes == [0] and (operator.is_random or is_hollow(first)) and func is not aten.copy_.default \
@@ -316,14 +316,14 @@ class DryMode(TorchDispatchMode):
         return out
 
     def _of_unknown_size(self, func: Any, operator: OfOperator, args: Any, kwargs: Any, problem: Exception) -> Any:
-        """A size depends on data: that of the values; of one column, as nms gives, a share of what zeros give."""
+        """For data-dependent sizes: the size on known values; for a single column (nms), a fraction of the size on zeros."""
         out = _on_zeros(self.fake, func, *tree_flatten((args, kwargs)), problem)
         if isinstance(out, torch.Tensor) and out.dim() == 1:
             return self.empty(out, (self._count(out.numel(), operator.name.split("::")[1]),))
         return out
 
     def _hold_rows(self, sparse: Any, args: Any) -> None:
-        """Fake sparse tensors hold no values: as many rows as the sparse argument has, or as a lookup has indices, which are its own."""
+        """Rows of fake sparse tensors, which have no values: those of the sparse argument, or the number of a lookup's indices."""
         numbers = next((t._stepcast_rows[1] for t in tensors_in(args) if hasattr(t, "_stepcast_rows")), None)
         if numbers is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
             numbers = self.fake.dispatch(aten.view.default, (), (args[1], [1, -1]), {})
@@ -360,7 +360,7 @@ class DryMode(TorchDispatchMode):
         return self.empty(args[0], (int(sizes.sum()), *args[0].shape[2:])), sizes
 
     def _recurrent(self, x: Any, weights: Any, each: int, flat: Any, hx: Any, cx: Any, *more: Any) -> Any:
-        """A recurrent network of cuDNN as the products of its layers and steps, which one call launches. Forward it keeps the gates."""
+        """A recurrent network of cuDNN as the GEMMs of its layers and steps, with one launch. The forward pass keeps the gates."""
         backward = len(more) > 12
         size, _, layers, _, _, _, both, sizes = more[5:13] if backward else more[1:9]
         rows, batch, width = x.numel() // x.shape[-1], hx.shape[1], hx.shape[2] * (1 + both)
@@ -388,13 +388,13 @@ class DryMode(TorchDispatchMode):
         return made
 
     def fake_of(self, real: torch.Tensor, device: torch.device) -> FakeTensor:
-        """A fake tensor of this shape that carries the value."""
+        """A fake tensor of this shape with the tracked value."""
         out = self.fake.dispatch(aten.empty_strided.default, (), (list(real.shape), list(real.stride())),
                                  {"dtype": real.dtype, "device": device})
         out._stepcast_value = Value(real, [True])
         return out
 
-    # ---- Values that are carried along ----
+    # ---- Tracked values ----
     @staticmethod
     def value_of(tensor: torch.Tensor) -> Optional[torch.Tensor]:
         if not isinstance(tensor, FakeTensor):
@@ -403,7 +403,7 @@ class DryMode(TorchDispatchMode):
         return value.real if value is not None and value.valid[0] else None
 
     def _values_of(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
-        """Arguments with values in the place of fake tensors; None where one is not known."""
+        """The arguments with tracked values instead of fake tensors; None if one is not known."""
         if operator.is_random:
             return None
         known = True
@@ -438,7 +438,7 @@ class DryMode(TorchDispatchMode):
         if values is not None and self._worth(operator, args, kwargs, outs):
             try:
                 real = func(*values[0], **values[1])
-            except Exception:  # not for these types on a CPU: the value is not known
+            except Exception:  # these types do not run on a CPU, so the value is unknown
                 real, values = None, None
             reals = [real] if isinstance(real, torch.Tensor) else list(tensors_in(real)) if isinstance(real, (list, tuple)) else []
             if len(reals) == len(outs):
@@ -446,7 +446,7 @@ class DryMode(TorchDispatchMode):
                     if isinstance(fake, FakeTensor):
                         fake._stepcast_value = Value(value, self._cell(args, fake))
                 return
-        # What was written is not known any more, and what is small is made up.
+        # Written tensors lose their value; small ones get an invented one.
         if operator.writes and operator.name != "aten::_amp_foreach_non_finite_check_and_unscale_":
             for i in operator.writes:
                 for t in tensors_in([args[i]] if i < len(args) else kwargs.values()):
@@ -481,7 +481,7 @@ class DryMode(TorchDispatchMode):
                 return value.valid
         return [True]
 
-    # ---- What crosses between CPU and GPU, and what depends on data ----
+    # ---- Transfers between CPU and GPU, and data-dependent operators ----
     def _scalar(self, record: Any, args: Any, kwargs: Any) -> Any:
         record.sync = "stream"
         tensor = args[0]
@@ -541,7 +541,7 @@ class DryMode(TorchDispatchMode):
         return leave_out(into) if is_hollow(value) else aten.copy_.default(into, value)
 
     def _known(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """The result by the values of the arguments, as fake tensors; None where they are not known."""
+        """The result on the tracked values of the arguments, as fake tensors; None if they are not known."""
         values = self._values_of(func, self.operators[func], args, kwargs)
         if values is None:
             return None
@@ -553,7 +553,7 @@ class DryMode(TorchDispatchMode):
         return max(1, round(elements * self.guesses.share)) if elements > 0 else 0
 
     def _of_data(self) -> Dict[Any, Any]:
-        """Operators whose result has a size that depends on data: what is made where the values are not known."""
+        """Operators with results of data-dependent size: the results if the values are not known."""
         def masked(args: Any, _: Any) -> Any:
             shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
             return self.empty(args[0], (self._count(shape.numel(), "masked_select"),))
@@ -617,7 +617,7 @@ class DryMode(TorchDispatchMode):
         return self.empty(args[0], (size,))
 
     def _evenly(self, what: str, of: torch.Tensor, bins: int, dtype: torch.dtype) -> torch.Tensor:
-        """Counts of elements, as of tokens for each expert."""
+        """Evenly distributed counts of elements, for example tokens per expert."""
         self.guesses.note(f"{what}: the same number in each bin")
         counts = torch.full((bins,), of.numel() // bins, dtype=dtype)
         counts[: of.numel() % bins] += 1
@@ -625,7 +625,7 @@ class DryMode(TorchDispatchMode):
 
 
 def _dense_strides(tensor: torch.Tensor) -> List[int]:
-    """Those of a copy that keeps the format: the tensor's own where it has no holes."""
+    """Strides of a copy that keeps the memory format: those of the tensor if it is dense."""
     if tensor.layout == torch.strided and torch.ops.aten.is_non_overlapping_and_dense.default(tensor):
         return list(tensor.stride())
     strides, step = [], 1
@@ -636,7 +636,7 @@ def _dense_strides(tensor: torch.Tensor) -> List[int]:
 
 
 class Threads:
-    """Threads that the program starts run under the mode, too."""
+    """Makes threads of the program run under the mode."""
 
     def __init__(self, mode: DryMode) -> None:
         plain = threading.Thread.run

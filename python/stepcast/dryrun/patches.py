@@ -1,4 +1,4 @@
-"""What has to differ in PyTorch's Python so that unmodified programs run with fake tensors."""
+"""Changes in PyTorch's Python code that let unmodified programs run with fake tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepcast.dryrun.mode import _Fake
 
 
 def become(target: torch.Tensor, source: torch.Tensor) -> None:
-    """Gives `target` the contents and kind of `source` and keeps it the same object, as `target.data = source` does on a GPU."""
+    """Gives `target` the contents and class of `source` without changing its identity, as `target.data = source` does on a GPU."""
     grad_wanted = target.requires_grad
     source = source.detach()
     if isinstance(target, FakeTensor) and isinstance(source, FakeTensor) and target.fake_device == source.fake_device:
@@ -131,13 +131,13 @@ def install(memory: Memory) -> None:
 
 
 def _format(tensor: FakeTensor, spec: str) -> str:
-    """As a tensor of the GPU; not those of torch.compile, whose reading would be traced."""
+    """Formats a GPU tensor. Tensors of torch.compile are excluded, because reading them would be traced."""
     own = tensor.dim() == 0 and isinstance(tensor.fake_mode, _Fake)
     return format(tensor.item() if own else str(tensor), spec)
 
 
 def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Of lists that hold tensors of one element: each is read from the GPU."""
+    """For lists of tensors with one element: each is read from the GPU."""
 
     def read(data: Any) -> Any:
         if isinstance(data, (list, tuple)):
@@ -151,7 +151,7 @@ def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recurrent(plain: Callable[..., Any], mode: int, gates: int) -> Callable[..., Any]:
-    """Calls the operator of cuDNN that PyTorch's C++ calls, which asks the library for descriptors before."""
+    """Calls the cuDNN operator directly. PyTorch's C++ code would first ask the library for descriptors."""
     def call(x: torch.Tensor, *args: Any) -> Any:
         if not isinstance(x, FakeTensor) or x.device.type != "cuda":
             return plain(x, *args)
@@ -199,26 +199,26 @@ def _memory_answers(memory: Memory) -> None:
 
 
 def seem_real() -> None:
-    """transformers leaves checks of attention masks out where tensors are fake, and then attends with a mask."""
+    """transformers omits checks of attention masks for fake tensors, and then uses a mask. This makes them seem real."""
     library = sys.modules.get("transformers.utils.import_utils")
     if library is not None and hasattr(library, "is_fake_tensor"):
         library.is_fake_tensor = lambda x: False  # type: ignore[attr-defined]
 
 
 class Modules:
-    """Names of the modules that are running, from the hooks of all modules."""
+    """Names of the running modules, from hooks on all modules."""
 
     def __init__(self, on_outermost: Callable[[torch.nn.Module], None]) -> None:
         self._names: Dict[int, str] = {}
         self._stack: List[str] = []
-        self._on_outermost = on_outermost  # called before a module trains that no other module calls
+        self._on_outermost = on_outermost  # called before the training call of a module that no other module calls
         before = torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
         behind = torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
         self._hooks = [(torch.nn.modules.module._global_forward_pre_hooks, before.id),
                        (torch.nn.modules.module._global_forward_hooks, behind.id)]
 
     def hidden(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """`call` without the hooks: torch.compile would trace them."""
+        """`call` without the hooks, which torch.compile would trace."""
         @functools.wraps(call)
         def without(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling():
@@ -250,8 +250,8 @@ class Modules:
 
 
 def follow_optimizers(on_step: Callable[[], None]) -> Callable[[], Any]:
-    """Calls `on_step` when the first optimizer of the program has stepped, outside of its own profiler label. Returns a function
-    that gives that optimizer: None before its first step, and when the program has dropped it. Then another can be the first."""
+    """Calls `on_step` after each step of the first optimizer, outside of its profiler label. Returns a function that gives that
+    optimizer: None before its first step, and after the program has dropped it. Then another one can be the first."""
     state: Dict[str, Any] = {"depth": 0, "first": lambda: None}
     plain = torch.optim.Optimizer.profile_hook_step
 
@@ -264,7 +264,7 @@ def follow_optimizers(on_step: Callable[[], None]) -> Callable[[], Any]:
                 out = inner(self, *args, **kwargs)
             finally:
                 state["depth"] -= 1
-            if state["depth"] == 0 and state["first"]() in (None, self):  # not inside of another one, which holds several
+            if state["depth"] == 0 and state["first"]() in (None, self):  # not inside another optimizer that contains it
                 state["first"] = weakref.ref(self)
                 on_step()
             return out

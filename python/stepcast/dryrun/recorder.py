@@ -1,5 +1,5 @@
-"""Writes down what a program asks the GPU to do: PyTorch's execution trace (schema 1.1.1) with fields of our own, which
-docs/dry-run-record.md lists."""
+"""Records what a program asks the GPU to do: PyTorch's execution trace (schema 1.1.1) with additional fields, listed in
+docs/dry-run-record.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def type_name(dtype: torch.dtype) -> str:
 
 
 class Leaf:
-    """An operator that reached the GPU (or a collective), with its arguments as they were when it ran."""
+    """An operator that reached the GPU, or a collective, with its arguments at the time of the call."""
 
     __slots__ = ("func", "name", "inputs", "outputs", "stream", "before", "copy", "sync", "module", "allocated", "attrs",
                  "children", "recorder", "_mark", "at")
@@ -55,7 +55,7 @@ class Leaf:
         self.allocated = 0
         self.attrs: List[Tuple[str, str, Any]] = []
         self.children: List["Leaf"] = []
-        self.at = -1  # in the step
+        self.at = -1  # position in the step
 
     def __enter__(self) -> "Leaf":
         self._mark = None
@@ -72,7 +72,7 @@ class Leaf:
 
 
 class Runtime:
-    """Calls of streams and events that passed the stand-in of the CUDA runtime since the last look."""
+    """Calls of streams and events that reached the simulated CUDA runtime since the last check."""
 
     _KINDS = {1: "record", 2: "wait", 3: "sync_stream", 4: "sync_event", 5: "sync_device"}
 
@@ -140,19 +140,19 @@ class Step:
 
 
 class Recorder:
-    """Follows a program from step to step, keeps the last two, and writes one."""
+    """Follows a program from step to step, keeps the last two steps, and writes one."""
 
     def __init__(self, on_step: Callable[["Recorder"], None]) -> None:
         self.memory = Memory()
         self.runtime = Runtime()
-        self.step: Optional[Step] = None  # recorded now
+        self.step: Optional[Step] = None  # the step that is recorded now
         self.last: Optional[Step] = None
-        self.steps = 0  # boundaries seen
+        self.steps = 0  # number of step boundaries so far
         self.operators = 0
         self.profiling = False
         self.captured: Optional[List[Leaf]] = None  # of the CUDA graph that is captured
         self.captured_steps = 0
-        self.compiled_graph = "compiled_graph"  # what a graph of torch.compile is recorded as
+        self.compiled_graph = "compiled_graph"  # name of a recorded torch.compile graph
         self.module_of = lambda: ""
         self._on_step = on_step
         self._profile: Any = None
@@ -168,7 +168,7 @@ class Recorder:
         leaf.func = func
         self.runtime.running(name)
         self.operators += 1
-        if name in _PRODUCTS:  # cuBLAS gets memory for each thread and stream: 32 MiB on Hopper and Blackwell, :4096:2:16:8 on others
+        if name in _PRODUCTS:  # workspace of cuBLAS per thread and stream: 32 MiB on Hopper and Blackwell, :4096:2:16:8 on others
             size = 32 << 20 if torch.cuda.get_device_capability()[0] in (9, 10) else (2 * 4096 + 8 * 16) << 10
             self.memory.workspace((threading.get_ident(), self.runtime.current_stream()), size)
         if self.captured is not None:
@@ -180,7 +180,7 @@ class Recorder:
         return leaf
 
     def again(self, leaf: Leaf) -> Leaf:
-        """Puts the leaf into the step: it runs now, on the current stream."""
+        """Adds the leaf to the step: it runs now, on the current stream."""
         step = self.step
         assert step is not None
         leaf.stream = self.runtime.current_stream()
@@ -193,7 +193,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """What runs now is not counted to the step."""
+        """Operators that run inside are not part of the step."""
         before, (self.step, self.profiling) = (self.step, self.profiling), (None, False)
         try:
             yield
@@ -220,7 +220,7 @@ class Recorder:
         return values
 
     def _value(self, value: Any) -> Tuple[Any, Any, str, Any]:
-        """(value, shape, type, strides) as the execution trace has them."""
+        """(value, shape, type, strides) in the form of the execution trace."""
         if isinstance(value, torch.Tensor):
             fake = isinstance(value, FakeTensor)
             try:
@@ -244,7 +244,7 @@ class Recorder:
 
     # ---- Steps ----
     def boundary(self) -> None:
-        """A step of the optimizer has ended, and the next one begins."""
+        """Called at the end of an optimizer step: the next step begins."""
         if os.getpid() != self.pid:
             return  # a worker of a data loader
         if self.captured is not None:
@@ -268,7 +268,7 @@ class Recorder:
         self.step = step
 
     def drop(self) -> None:
-        """Forgets the step that has begun."""
+        """Discards the step that has begun."""
         if self.step is not None:
             self._profile.__exit__(None, None, None)
             self.step, self.profiling = None, False
@@ -294,7 +294,7 @@ class Recorder:
         step = self.last
         assert step is not None
         images = [leaf.inputs[0] for leaf in step.leaves if leaf.name == "aten::convolution"]
-        last = sum(strides[1:2] == [1] for _, _, _, strides in images)  # channels of a pixel lie next to each other
+        last = sum(strides[1:2] == [1] for _, _, _, strides in images)  # channels of a pixel are adjacent
         about = {"schema": _SCHEMA, "pid": self.pid, "time": time.strftime("%Y-%m-%d %H:%M:%S"), "start_ts": 0,
                  "stepcast": {**header, "operators": len(step.leaves), "channels_last": 2 * last > len(images), "peak_allocated_bytes": step.peak,
                               "start_allocated_bytes": step.start_allocated,
@@ -310,7 +310,7 @@ class Recorder:
 
 
 class _Nodes:
-    """The tree of operators as PyTorch's profiler saw it, with what the recorder knows of those that reached the GPU."""
+    """The operator tree of PyTorch's profiler, with the recorder's data about operators that reached the GPU."""
 
     def __init__(self, step: Step, graph: str) -> None:
         self.step, self._graph = step, graph
@@ -362,7 +362,7 @@ class _Nodes:
                 if leaf.name == name:
                     self._leaf(leaf, parent, event)
                     continue
-            # An operator of the CPU that was passed on: the inner one is the same call.
+            # An operator of the CPU that was redispatched: the inner one is the same call.
             if len(children) == 1 and children[0].name == name and not marked and "::" in name:
                 stack.append((children[0], parent))
                 continue
@@ -370,7 +370,7 @@ class _Nodes:
             stack.extend((child, identity) for child in reversed(children))
 
     def _compiled(self, event: Any, parent: int) -> None:
-        """What compiled code launches in a row is one operator; collectives stand on their own."""
+        """Merges consecutive launches of compiled code into one operator. Collectives stay separate."""
         identity = None
         stack = [event]
         while stack:
@@ -386,7 +386,7 @@ class _Nodes:
             self._leaf(leaf, parent if leaf.children else identity, inner)
 
     def _shown(self, events: Any) -> List[Any]:
-        """Without those that say that a mode was asked."""
+        """The operators without the markers of dispatch modes."""
         out = []
         for event in events:
             if event.name in _MODES:

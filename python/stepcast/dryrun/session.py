@@ -1,4 +1,4 @@
-"""One rank's run: the mode, the recorder, and the choice of the step."""
+"""The run of one rank: the mode, the recorder, and the choice of the step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any, Dict, Optional, Set
 
 
 class Session:
-    """`job`: what launch.py wrote for this rank."""
+    """`job`: the settings that launch.py wrote for this rank."""
 
     current: "Session"
 
     def __init__(self, job: Dict[str, Any]) -> None:
         self.job = job
         self.notes = []
-        self.who = "the program"  # in messages
+        self.who = "the program"  # used in messages
         self.started = time.monotonic()
         self._signatures: Set[Optional[str]] = set()
         self._waits_for_forward = True
@@ -55,13 +55,13 @@ class Session:
         hooks.after("triton.runtime", self.compiled.on_triton)
         hooks.after("safetensors", files.on_safetensors)
         hooks.after("safetensors.torch", files.on_safetensors_torch)
-        hooks.after("deepspeed.ops.adam.fused_adam", lambda module: setattr(module, "FusedAdam", extensions.FusedAdam))  # compiles its own
+        hooks.after("deepspeed.ops.adam.fused_adam", lambda module: setattr(module, "FusedAdam", extensions.FusedAdam))  # compiles kernels
         if self.job.get("shared"):
             from stepcast.dryrun import groups
 
             self.groups = groups.install(self.mode, self.recorder, self.job)
             self.groups.tell = self.tell
-        torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") copies by an operator that the mode sees
+        torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") then copies with an operator that the mode sees
         self.mode.__enter__()
 
     def on_forward(self, module: Any) -> None:
@@ -72,15 +72,15 @@ class Session:
             self.recorder._begin()
 
     def next_call(self) -> None:
-        """The function that makes a step is called again. Where it built its model and optimizer, it will do so again: building is
-        not part of the step."""
+        """Prepares another call of the function. If it built its model and optimizer, it will build them again, which is not part of the
+        step."""
         gc.collect()
         self._waits_for_forward = self.optimizer() is None
         if self._waits_for_forward:
             self.recorder.drop()
 
     def tell(self, state: str, **more: Any) -> None:
-        """For launch.py: written as a whole, so that it is never seen half."""
+        """Writes the state for launch.py, atomically."""
         path = self.job["status"]
         with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump({"state": state, "steps": self.recorder.steps if hasattr(self, "recorder") else 0, **more}, file)
@@ -102,7 +102,7 @@ class Session:
         if at is not None:
             found = recorder.steps >= at
         else:
-            # All on another stream: what runs ahead of the capture of a CUDA graph.
+            # Runs everything on another stream, like the warm-up before the capture of a CUDA graph.
             warms_up = step is not None and step.leaves and all(leaf.stream != 0 for leaf in step.leaves)
             found = signature is not None and signature in self._signatures and not warms_up
             if not found and recorder.steps >= most:
@@ -115,7 +115,7 @@ class Session:
             self.finish(None)
 
     def finish(self, error: Optional[str]) -> None:
-        """Writes the record, if there is one, and ends the process."""
+        """Writes the record, if any, and ends the process."""
         if self.mode.old_dispatch_mode_flags:
             self.mode.__exit__(None, None, None)
         step = self.recorder.last
@@ -138,7 +138,7 @@ class Session:
                 "AutoModelForCausalLM.from_config(config)"
         if not reached and ("can't allocate memory" in error or "\nMemoryError" in error):
             reached = f"this machine has too little memory for what {self.who} keeps on the CPU"
-        lacks = re.search(r"cannot import name '(\w+)' from '((\w+)[\w.]*)' \(unknown location\)", error)  # which hides imports.py's own
+        lacks = re.search(r"cannot import name '(\w+)' from '((\w+)[\w.]*)' \(unknown location\)", error)  # hides the error of imports.py
         if lacks is not None:
             reached = reached or f"stepcast dryrun has no {lacks[2]}.{lacks[1]}: install {lacks[3]}, or run the program without it"
         self.end(2, "failed", message=reached or misfit(error, self.who, self.job["world_size"]) or f"{self.who} failed", error=error)
@@ -157,7 +157,7 @@ class Session:
 
 
 def misfit(error: str, who: str, gpus: int) -> str:
-    """One line where the program cannot run on that number of GPUs, by its error and the source in it: what it asks for, and what would do."""
+    """One line if the program cannot run on this number of GPUs, from its error and source: its requirement, and a number that works."""
     def multiple(of: int) -> str:
         return f"{head} a multiple of {of}; write --gpus {of}, {2 * of}, {3 * of}, ..." if gpus % of else ""
 
@@ -168,7 +168,7 @@ def misfit(error: str, who: str, gpus: int) -> str:
     mesh = re.search(r"device mesh of ([\dx ]+) = (\d+) ranks", said)
     if mesh is not None:
         return f"{head} {mesh[2]}, which its device mesh of {mesh[1]} asks for; write --gpus {mesh[2]}, or change the mesh"
-    product = re.search(r"((?:\w+\(\d+\) \* )+\w+\(\d+\)) != WORLD_SIZE", said)  # of TorchTitan
+    product = re.search(r"((?:\w+\(\d+\) \* )+\w+\(\d+\)) != WORLD_SIZE", said)  # TorchTitan
     if product is not None:
         return multiple(math.prod(map(int, re.findall(r"\((\d+)\)", product[1]))))
     divisible = re.search(r"(\d+)\D{1,60}divisible by\D{1,60}(\d+)", said)
@@ -183,7 +183,7 @@ def misfit(error: str, who: str, gpus: int) -> str:
 
 
 def _tf32(torch: Any) -> Dict[str, Any]:
-    """The older settings refuse to answer where the program used the newer ones, which 2.9 brought."""
+    """The older settings raise an error if the program used the newer ones (PyTorch 2.9)."""
     backends = torch.backends
     try:
         return {"matmul": bool(backends.cuda.matmul.allow_tf32), "cudnn": bool(backends.cudnn.allow_tf32),

@@ -16,13 +16,15 @@
 namespace stepcast {
 namespace {
 
+// The name of a link inside a node for reports.
 std::string_view link_name(LinkKind kind) {
   return name_of<LinkKind::torus>(
       kind, {"", "NVSwitch", "NVLink mesh", "xGMI mesh", "PCIe", "NVLink and PCIe", "torus"},
       "NVLink and PCIe");
 }
 
-// The narrowest link that a group of these world ranks has to use.
+// Sets the link that a group of these world ranks is limited by, and its bandwidth: the network per GPU if
+// the ranks are on several nodes, otherwise the link inside a node. Ranks are assumed to fill nodes in order.
 void add_link(const Platform& platform, const std::vector<std::int64_t>& ranks, GroupTraffic& traffic) {
   const auto per_node = static_cast<std::int64_t>(std::max<std::uint32_t>(1, platform.node.gpus_per_node));
   std::set<std::int64_t> nodes;
@@ -40,6 +42,8 @@ void add_link(const Platform& platform, const std::vector<std::int64_t>& ranks, 
   traffic.link_GBps = intra.bandwidth_per_gpu.value() * 1e-9;
 }
 
+// Bus bandwidth in GB/s as nccl-tests defines it: bytes / time times the factor of the operation (all-reduce:
+// 2 (n - 1) / n). Nothing if bytes, time or the factor is not above 0.
 std::optional<double> bus_bandwidth_of(std::string_view operation, std::uint32_t n_ranks, double bytes,
                                        double us) {
   if (bytes <= 0 || us <= 0) return std::nullopt;
@@ -48,6 +52,7 @@ std::optional<double> bus_bandwidth_of(std::string_view operation, std::uint32_t
   return factor * bytes / us * 1e-3;
 }
 
+// Adds one collective, and keeps the rate of the largest message, which is least affected by latency.
 void add_message(double bytes, double us, GroupTraffic& traffic) {
   traffic.message_bytes += bytes;
   traffic.transfer_us += us;
@@ -56,6 +61,7 @@ void add_message(double bytes, double us, GroupTraffic& traffic) {
   traffic.largest_bus_GBps = bus_bandwidth_of(traffic.operation, traffic.n_ranks, bytes, us);
 }
 
+// The values of the map with their bus bandwidth, in descending order of transfer and waiting time.
 template <class Groups>
 std::vector<GroupTraffic> longest_first(Groups& groups) {
   std::vector<GroupTraffic> all;
@@ -69,7 +75,8 @@ std::vector<GroupTraffic> longest_first(Groups& groups) {
   return all;
 }
 
-// The type in which most of the FLOPs of matrix work are done; of all work where there is none.
+// The type with most FLOPs of matrix work; of all work if there is no matrix work. The second member says
+// which of the two it is. Nothing if no work is known.
 std::optional<std::pair<DType, bool>> main_type(const std::map<std::pair<DType, bool>, double>& flops) {
   std::optional<std::pair<DType, bool>> most;
   for (const bool matrix : {true, false}) {
@@ -99,6 +106,7 @@ std::vector<GroupTraffic> traffic_by_group(const Forecast& forecast, const Platf
       traffic.n_ranks = static_cast<std::uint32_t>(n);
       std::vector<std::int64_t> ranks;
       for (const ForecastMember& member : collective.members) {
+        // Recorded classes know their rank; otherwise the class number is used as the rank.
         const ForecastClass& c = forecast.classes[member.rank_class];
         ranks.push_back(c.rank.value_or(static_cast<std::int64_t>(member.rank_class)));
       }
@@ -116,12 +124,14 @@ std::vector<GroupTraffic> traffic_of_absent_ranks(const FlatProgram& flat, const
                                                   std::span<const Interval> windows,
                                                   const Platform* platform) {
   const Program& program = flat.program();
-  std::map<std::pair<std::size_t, CollectiveOp>, GroupTraffic> groups;  // GroupId
+  std::map<std::pair<std::size_t, CollectiveOp>, GroupTraffic> groups;  // key: GroupId and operation
   for (std::size_t c = 0; c < flat.class_count(); ++c) {
     const RankClassId id{c};
     for (std::size_t t = 0; t < flat.task_count(id); ++t) {
       const CollectiveWork* work = program.works.collective(flat.info(id, t).work);
       if (work == nullptr || !work->group.valid() || work->message.value() <= 0) continue;
+      // Collectives with several recorded members are synchronised by the replay and belong to
+      // traffic_by_group().
       const CollectiveId joined = flat.collective_of(id, t);
       if (joined.valid() && program.collectives()[joined.index()].members.size() > 1) continue;
       const Interval& at = times.at(id, t);
@@ -161,7 +171,7 @@ AchievedRates achieved_rates(const FlatProgram& flat, const TaskTimes& times,
       const TaskInfo& info = flat.info(id, t);
       if (info.kind != TaskKind::kernel || info.kernel_class == KernelClass::communication) continue;
       const Interval& at = times.at(id, t);
-      // Whole kernels: one that begins in the step counts with all of its work.
+      // A kernel counts with all its work if it begins inside the window, since work cannot be split.
       if (at.start_us < windows[c].start_us || at.start_us >= windows[c].end_us) continue;
       const double us = at.length_us();
       ClassRate& of_class = classes[static_cast<std::size_t>(info.kernel_class)];

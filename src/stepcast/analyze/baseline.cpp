@@ -10,7 +10,8 @@ namespace stepcast {
 
 namespace {
 
-// [lane of the block] the time of those tasks whose recorded delays are all explained.
+// The durations of the tasks of a block, summed by its lanes. Tasks with a recorded_offset edge are left out:
+// they were launched before the window.
 std::vector<double> counted_us(const Block& block, std::span<const double> durations) {
   std::vector<double> lanes_us(block.lanes().size(), 0.0);
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
@@ -30,7 +31,8 @@ std::vector<double> stream_times_us(const Program& program, const Costs& costs, 
                                     InstanceRange instances) {
   const RankClass& rank_class = program.rank_class(c);
   std::vector<double> sum_us(rank_class.lanes.size(), 0.0);
-  std::vector<std::vector<double>> counted(program.blocks().size());  // many instances share a block
+  // Sums by block, computed on first use: many instances share a block.
+  std::vector<std::vector<double>> counted(program.blocks().size());
   for (std::size_t i = instances.begin; i < instances.end; ++i) {
     const BlockInstance& instance = rank_class.instances[i];
     std::vector<double>& lanes_us = counted[instance.block.index()];

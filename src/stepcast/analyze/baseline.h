@@ -1,6 +1,6 @@
-// The baseline of the published method: no CPU, no synchronisation, no dependencies. The step takes as long
-// as the busiest GPU stream. Work that was launched before the window (EdgeOrigin::recorded_offset) belongs
-// to another step and does not count.
+// The baseline of published work on replays: no CPU, no synchronisation, no dependencies. The step takes as
+// long as the busiest GPU stream. Work launched before the window (EdgeOrigin::recorded_offset) belongs to
+// another step and is not counted.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,20 @@
 
 namespace stepcast {
 
+// The busiest GPU stream.
 struct StreamBaseline {
-  double time_us = 0;  // largest sum of durations of one stream's tasks; a collective counts as its transfer
-  RankClassId rank_class;  // whose stream; the first of several
+  // The sum of the durations of the stream's tasks. A collective is counted with its transfer time.
+  double time_us = 0;
+  RankClassId rank_class;  // the class of the stream; the first one if several are tied
   std::uint16_t lane = 0;
 };
 
+// The largest baseline over all rank classes.
 [[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs);
 // The same for one rank class.
 [[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c);
-// [lane of the class] what the tasks of instances [begin, end) sum to that count for it; 0 for CPU threads.
+// The sums of counted task durations of instances [begin, end) in microseconds, by lane of the class. 0 for
+// CPU threads.
 struct InstanceRange {
   std::size_t begin = 0, end = 0;
 };

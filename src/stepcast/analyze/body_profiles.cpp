@@ -9,9 +9,13 @@
 namespace stepcast {
 namespace {
 
-// Before the body: what it waits for is not among its own tasks, and nothing in it is bound by the rank's start.
+// A time before the start of every body. As the start of the rank it ensures that no task of the body is
+// bound by the rank's start: waiting at the start of a body is charged to what the body as a whole waited
+// for.
 constexpr double kBeforeBodyUs = -1;
 
+// The critical path inside a body, from its start to the end of task `last`. The step before the body's start
+// is removed.
 CriticalPath path_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId body,
                      std::size_t last) {
   const std::vector<double> starts(flat.class_count(), kBeforeBodyUs);
@@ -46,7 +50,7 @@ BodyProfiles::BodyProfiles(const PricedBodies& bodies)
     body.lanes.resize(flat_.program().rank_class(id).lanes.size());
     break_down_body(flat_, times, bodies.costs, id, {0, bodies.timeline.rank_end_us(id)}, kBeforeBodyUs,
                     body);
-    // All of it ends with the last task of the lane that computes, where its first one is.
+    // The whole body ends with the last task of the lane that computes. Its first task is on that lane.
     const std::size_t last = flat_.lane_tasks(id, flat_.lane(id, 0)).back();
     body.path = path_of(flat_, times, bodies.costs, id, last);
     if (flat_.info(id, last).kind == TaskKind::wait)

@@ -1,3 +1,8 @@
+// break_down() sweeps each rank in two passes. The first pass goes through the tasks of every lane
+// (sweep_stream(), sweep_thread()): it sums what the lane does and records its activities as stretches of
+// time. The second pass (sweep_rank()) goes through all stretches in the order of time and decides for every
+// moment what the rank as a whole does, by the priorities of breakdown.h. Bodies (tasks that represent a pass
+// of a pipeline stage) are not expanded: their finished breakdown is added.
 #include "stepcast/analyze/breakdown.h"
 
 #include <algorithm>
@@ -21,27 +26,30 @@ using detail::clip;
 using detail::RunningStretch;
 using detail::Stretch;
 
+// Copies and fills of memory.
 bool is_copy(TaskKind kind) { return kind == TaskKind::memcpy || kind == TaskKind::memset; }
 
-// Of a task on a stream.
+// Whether a task on a stream is computation: a kernel that is not communication.
 bool is_computation(const TaskInfo& info) {
   return info.kernel_class != KernelClass::communication && info.kind != TaskKind::collective &&
          info.kind != TaskKind::wait && !is_copy(info.kind);
 }
 
-// A task of a rank class in a collective.
+// One task of a rank class that takes part in a collective.
 struct Meeting {
-  std::size_t task = 0;          // flat number
-  bool receives = false;         // from one other rank
-  bool between_stages = false;   // of a described step: its ranks wait for other stages of the pipeline
-  double transfer_start_us = 0;  // waiting ends
+  std::size_t task = 0;   // flat number
+  bool receives = false;  // a send/receive with one other rank
+  // A collective between the stages of a described step: early ranks wait for other pipeline stages.
+  bool between_stages = false;
+  double transfer_start_us = 0;  // when waiting ends and the transfer starts
 };
 
-// Of a stretch of waiting: for other stages of the pipeline.
+// The value of Stretch::what for waiting that is charged to other pipeline stages.
 constexpr std::size_t kForStages = 1;
 
-// The stages of a described step meet in the sum of a tied embedding and in the norm of all gradients, which takes no time of its
-// own. Whoever is there early waits for the pipeline to drain, as long as it waited for it to fill.
+// Whether a task is one in which the stages of a described step meet: the sum of the gradients of a tied
+// embedding, or the norm of all gradients (a wait without length). Stages that arrive early wait until the
+// pipeline has drained, so the time belongs to the pipeline and not to a slow rank.
 bool is_between_stages(const Program& program, const TaskInfo& info) {
   const TaskWork* const work = info.work.valid() ? &program.works.of(info.work) : nullptr;
   if (work == nullptr) return false;
@@ -51,9 +59,11 @@ bool is_between_stages(const Program& program, const TaskInfo& info) {
   return std::holds_alternative<Waiting>(*work);
 }
 
+// The breakdown of one rank class. Use once: construct, then run().
 class RankSweep {
  public:
-  // `meetings` in the order of their tasks. `profile`: of the class, which is a body; its pieces and lanes are written there.
+  // `meetings`: the collectives of the class, sorted by task. `profile`: given if the class is a body; its
+  // pieces and lanes are then written there.
   RankSweep(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
             Interval window, double rank_start_us, std::span<const Meeting> meetings,
             BodyProfile* profile = nullptr)
@@ -85,7 +95,8 @@ class RankSweep {
   }
 
  private:
-  // Then nothing shares the time of its kernels, and those without a gap between them are one stretch.
+  // Whether at most one stream of the rank runs computation. Then kernels never share time, and consecutive
+  // kernels without a gap can be merged into one stretch, which makes the sweep of moments shorter.
   bool one_stream_computes() const {
     std::vector<bool> seen(flat_.program().blocks().size()), computes(rank_class_.lanes.size());
     for (const BlockInstance& instance : rank_class_.instances) {
@@ -106,11 +117,12 @@ class RankSweep {
     return streams <= 1;
   }
 
+  // The cause of the idle time before a task.
   IdleCause cause_before(std::size_t task) const {
     return idle_cause_before(flat_, times_, costs_, class_, task, rank_start_us_);
   }
 
-  // Nothing where a body as a whole waits.
+  // The same inside a body. Nothing if the task waits only for what the body as a whole waits for.
   std::optional<IdleCause> cause_in_body(std::size_t task) const {
     for (const double start = of_class_[task].start_us;;) {
       const Binding binding = binding_of(flat_, times_, costs_, class_, task, rank_start_us_);
@@ -120,12 +132,14 @@ class RankSweep {
       task = before;
     }
   }
+  // Whether `task` is a waiting task that began at or after `us`.
   bool waits_at(std::size_t task, double us) const {
     return flat_.info(class_, task).kind == TaskKind::wait &&
            of_class_[task].start_us >= us - kTimeToleranceUs;
   }
 
-  // Idle time in front of a task; of a body in front of its first one it is the business of whoever has the body.
+  // Adds the idle time in front of a task. Before the first task of a lane inside a body, only the cause is
+  // recorded: the task that represents the body adds that time where it runs.
   void add_idle_before(IdleTime& idle, std::size_t task, std::uint16_t lane, double free_from) {
     const double start_us = of_class_[task].start_us;
     if (profile_ != nullptr && !profile_->lanes[lane].seen) {
@@ -138,13 +152,16 @@ class RankSweep {
     if (start_us > free_from && start_us > window_.start_us && free_from < window_.end_us)
       add_idle(idle, cause_before(task), free_from, start_us);
   }
+  // Adds the idle time after the last task of a lane, up to the end of the window. Inside a body, only the
+  // end of the lane is recorded.
   void add_idle_behind(IdleTime& idle, std::uint16_t lane, std::size_t position, double free_from) {
     if (profile_ == nullptr) return add_idle(idle, IdleCause::rest, free_from, window_.end_us);
     profile_->lanes[lane].busy.end_us = free_from;
     profile_->lanes[lane].position = position;
   }
 
-  // The part of a lane in a body that runs in the window, or up to it; null if it does not. The lane is free behind it.
+  // Adds the idle time of a lane before a body, and moves `free_from` to the end of the lane's part of the
+  // body. Returns that part if the body lies in the window, otherwise a null pointer.
   const BodyProfile::Lane* pass_body(const BodyProfile& body, std::size_t task, std::uint16_t lane,
                                      IdleTime& idle, double& free_from) const {
     const Interval& at = of_class_[task];
@@ -153,35 +170,42 @@ class RankSweep {
     if (start_us > free_from && start_us > window_.start_us && free_from < window_.end_us)
       add_idle(idle, of_lane.before ? *of_lane.before : cause_before(task), free_from, start_us);
     free_from = std::max(free_from, at.start_us + of_lane.busy.end_us);
-    // A window never cuts a body but for rounding.
+    // Bodies lie either inside or outside a window, except for rounding errors. The middle decides.
     const double middle_us = (at.start_us + at.end_us) / 2;
     return middle_us > window_.start_us && middle_us < window_.end_us ? &of_lane : nullptr;
   }
+  // The tasks of a lane of a body that count in the window: those without length at the very start of it do
+  // not.
   std::uint64_t tasks_in_window(const BodyProfile::Lane& lane, std::size_t task) const {
     return lane.tasks - (of_class_[task].start_us <= window_.start_us ? lane.at_start : 0);
   }
 
-  // Adds the part of [from, to] that lies in the window.
+  // Adds the part of [from, to] that lies inside the window.
   void add_idle(IdleTime& idle, IdleCause cause, double from, double to) const {
     const double length = clip({from, to}, window_).length_us();
     if (length > 0) idle.add(cause, length);
   }
 
-  // Of what a lane does in an instance: it ends in front of the window, or the lane is busy up to behind the window.
+  // Whether an instance can be skipped, given the number of its last task on the lane: it ends before the
+  // window begins, or the lane is busy beyond the end of the window.
   auto outside(const double& free_from) const {
     return [this, &free_from](std::size_t last) {
       return of_class_[last].end_us < window_.start_us || free_from > window_.end_us;
     };
   }
 
+  // The first pass over one GPU stream.
   void sweep_stream(std::uint16_t lane) {
     StreamBreakdown stream;
     stream.lane = lane;
     stream.name = rank_class_.lanes[lane].name;
     stretches_.emplace_back();
-    // Recorded neighbours may overlap by rounding: nothing is counted twice.
+    // Recorded neighbours may overlap by rounding errors. Each task counts only from where the lane is free,
+    // so no time is counted twice.
     double free_from = window_.start_us;
-    Stretch* run = nullptr;  // of the kernels before, if they go on up to free_from and are one stretch
+    // The stretch that the next kernel can extend: the kernels before it, if they end at `free_from`. Else
+    // null.
+    Stretch* run = nullptr;
     flat_.for_each_on_lane(class_, lane, outside(free_from), [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = of_class_[task];
       if (const BodyProfile* body = body_of(flat_, info); body != nullptr) {
@@ -189,7 +213,7 @@ class RankSweep {
         add_body(stream, *body, task, free_from);
         return;
       }
-      // Mostly kernels follow each other: the same as below, without what cannot be.
+      // Fast path for the common case: a kernel follows another without a gap. Same result as the code below.
       if (at.start_us == free_from && at.end_us > at.start_us && at.end_us <= window_.end_us &&
           profile_ == nullptr && is_computation(info)) {
         free_from = at.end_us;
@@ -204,6 +228,7 @@ class RankSweep {
         if (one_computes_) run = &stretches_.back().back();
         return;
       }
+      // A wait without length changes nothing but the number of tasks.
       if (info.kind == TaskKind::wait && at.start_us == free_from && at.end_us == free_from) {
         if (free_from > window_.start_us && free_from < window_.end_us) ++stream.tasks;
         return;
@@ -223,6 +248,8 @@ class RankSweep {
     result_.streams.push_back(std::move(stream));
   }
 
+  // Adds the profile of a body to a stream. Only the lane of the representing task gets a stretch for the
+  // second pass.
   void add_body(StreamBreakdown& stream, const BodyProfile& body, std::size_t task, double& free_from) {
     const BodyProfile::Lane* lane = pass_body(body, task, stream.lane, stream.idle, free_from);
     if (lane == nullptr) return;
@@ -241,6 +268,7 @@ class RankSweep {
                                  .begins_task = true});
   }
 
+  // Adds the time `own` of a kernel. Merges it with the stretch before it if only one stream computes.
   void add_computation(StreamBreakdown& stream, const TaskInfo& info, std::size_t task, Interval own,
                        bool begins_task) {
     const auto what = static_cast<std::uint32_t>(info.kernel_class);
@@ -259,7 +287,7 @@ class RankSweep {
                          .begins_task = begins_task});
   }
 
-  // What the task does in `own`, the part of it that counts.
+  // Adds what a task does in `own`, the part of its time that counts. `start_us`: when the task starts.
   void add_stretches(StreamBreakdown& stream, const TaskInfo& info, std::size_t task, Interval own,
                      double start_us) {
     const double us = own.length_us();
@@ -277,6 +305,8 @@ class RankSweep {
       const bool between = work != nullptr && work->activity == HostWork::Activity::between_steps;
       if (between) between_steps_.push_back(own);
       if (us > 0) stream.idle.add(between ? IdleCause::between_steps : IdleCause::rest, us);
+      // The part before the transfer is waiting: for the pipeline if the task is a receive or between stages,
+      // else for the rank that arrives last.
     } else if (info.kind == TaskKind::collective) {
       const Meeting meeting = meeting_of(task, start_us);
       const bool receive = meeting.receives;
@@ -293,8 +323,8 @@ class RankSweep {
       add(own, Activity::copy, 0);
       stream.memcpy_us += us;
     } else if (info.kernel_class == KernelClass::communication) {
-      // A communication kernel that no collective of the program describes: nothing tells waiting and
-      // transfer apart.
+      // A communication kernel outside of the program's collectives: waiting and transfer cannot be
+      // separated, so the whole kernel counts as transfer.
       add(own, Activity::transfer, group_of(info));
       stream.transfer_us += us;
     } else {
@@ -302,18 +332,21 @@ class RankSweep {
     }
   }
 
-  // Without a collective of the program the transfer starts with the task.
+  // The meeting of a task. A task outside of all collectives transfers from its start. Binary search in the
+  // meetings.
   Meeting meeting_of(std::size_t task, double start_us) const {
     const auto found = std::lower_bound(meetings_.begin(), meetings_.end(), task,
                                         [](const Meeting& m, std::size_t t) { return m.task < t; });
     return found != meetings_.end() && found->task == task ? *found : Meeting{task, false, false, start_us};
   }
 
+  // GroupId + 1 of a task's process group; 0 if it is unknown.
   std::size_t group_of(const TaskInfo& info) const {
     const CollectiveWork* work = flat_.program().works.collective(info.work);
     return work != nullptr && work->group.valid() ? work->group.index() + 1 : 0;
   }
 
+  // The first pass over one CPU thread: busy time by outermost operator, and idle time by cause.
   void sweep_thread(std::uint16_t lane) {
     ThreadBreakdown thread;
     thread.lane = lane;
@@ -350,6 +383,7 @@ class RankSweep {
     result_.threads.push_back(std::move(thread));
   }
 
+  // Adds the profile of a body to a thread.
   void add_body(ThreadBreakdown& thread, std::map<std::string_view, OpTime>& by_op, const BodyProfile& body,
                 std::size_t task, double& free_from) {
     const BodyProfile::Lane* lane = pass_body(body, task, thread.lane, thread.idle, free_from);
@@ -367,7 +401,7 @@ class RankSweep {
     }
   }
 
-  // The outermost frame that says more than which step it is.
+  // The outermost frame of a stack that is not the mark of a profiler step. Cached by stack.
   std::string_view outermost_op(StackId stack) {
     return outermost_ops_.of(stack, [&](std::string_view outer, StackId frame) {
       const std::string_view name = flat_.program().names.text(flat_.program().stacks.name(frame));
@@ -375,6 +409,8 @@ class RankSweep {
     });
   }
 
+  // The second pass: over all moments in which the set of running stretches does not change, and over the
+  // gaps.
   void sweep_rank() {
     result_.exposed_by_group_us.assign(flat_.program().groups().size() + 1, 0.0);
     detail::sweep_moments(
@@ -391,6 +427,7 @@ class RankSweep {
     result_.gpu_active_us = result_.computation_us + result_.exposed_comm_us + result_.exposed_memcpy_us;
   }
 
+  // Appends a moment to the pieces of a body, or extends the last piece if it is the same.
   void add_piece(double end_us, std::span<const RunningStretch> running,
                  const detail::ActivityCounts& count) {
     BodyProfile::Piece piece{.end_us = end_us,
@@ -406,7 +443,9 @@ class RankSweep {
       pieces.push_back(std::move(piece));
   }
 
-  // A moment in which a body runs: all of it less what lies outside where that is less, else piece by piece.
+  // Adds a moment in which a body runs. If nothing else runs and the moment covers at least half of the body,
+  // the whole breakdown is added and the parts outside the moment are subtracted. Otherwise its pieces are
+  // added one by one.
   void add_body_moment(Interval moment, std::span<const RunningStretch> running,
                        detail::ActivityCounts count) {
     const auto found = std::find_if(running.begin(), running.end(), [](const RunningStretch& r) {
@@ -418,7 +457,7 @@ class RankSweep {
     others_.assign(running.begin(), running.end());
     others_.erase(others_.begin() + (found - running.begin()));
     --count[static_cast<std::size_t>(Activity::body)];
-    // What is posted beside it changes nothing but how long something waits.
+    // A posted receive does not count as something else: it only adds waiting time.
     if (others_.size() != count[static_cast<std::size_t>(Activity::posted)] ||
         own.length_us() < body.length_us() / 2) {
       add_pieces(body, own, 1, count);
@@ -438,7 +477,7 @@ class RankSweep {
     add_pieces(body, {own.end_us, body.length_us()}, -1, count);
   }
 
-  // What a body does in `own`, so many times, beside `others_`.
+  // Adds the pieces of a body in `own`, overlapped with `others_`, multiplied by `times` (-1 subtracts them).
   void add_pieces(const BodyProfile& body, Interval own, double times, const detail::ActivityCounts& count) {
     const std::size_t n_others = others_.size();
     auto piece = std::lower_bound(body.pieces.begin(), body.pieces.end(), own.start_us,
@@ -462,6 +501,8 @@ class RankSweep {
     }
   }
 
+  // Adds `us` microseconds during which `running` runs, with its number of stretches by activity. The first
+  // that applies decides the state of the rank: computation, transfer, copy, waiting.
   void add_moment(double us, std::span<const RunningStretch> running, const detail::ActivityCounts& count) {
     const auto n = [&](Activity activity) { return count[static_cast<std::size_t>(activity)]; };
     const std::size_t computing = n(Activity::computation), transferring = n(Activity::transfer);
@@ -470,6 +511,7 @@ class RankSweep {
     if (computing > 0) {
       result_.computation_us += us;
       if (one_computes_) return;
+      // Kernels that run at the same time share the time equally, so the classes sum to the computation.
       const double share = us / static_cast<double>(computing);
       for (const RunningStretch& r : running)
         if (r.stretch->activity == Activity::computation) result_.class_us[r.stretch->what] += share;
@@ -491,25 +533,30 @@ class RankSweep {
     }
   }
 
+  // Whether some waiting in `running` is charged to other pipeline stages.
   static bool waits_for_stages(std::span<const RunningStretch> running) {
     return std::ranges::any_of(running, [](const RunningStretch& r) {
       return r.stretch->activity == Activity::waiting && r.stretch->what == kForStages;
     });
   }
 
+  // Adds a gap in which nothing runs. `next` is the stretch that ends the gap; null at the end of the window.
   void add_gap(Interval gap, const Stretch* next) {
-    // Bodies end where the next task starts but for rounding.
+    // Bodies end where the next task starts, except for rounding errors.
     if (flat_.bodies() != nullptr && gap.length_us() < kTimeToleranceUs) return;
     if (next != nullptr) {
-      // What has started before and goes on now is a receive whose sender has come.
+      // A stretch that continues a task is a posted receive, and its sender has arrived now: the rank waited
+      // for a stage.
       const IdleCause cause = next->begins_task ? cause_before(next->task) : IdleCause::pipeline;
       Interval host{gap.start_us, gap.start_us};
+      // Part of an unexplained gap is the host's if the launch call returned only after the gap had begun.
       if (cause == IdleCause::rest) host = before_launch(flat_, times_, costs_, class_, next->task, gap);
       if (host.length_us() > 0) result_.idle.add(IdleCause::cpu, host.length_us());
       result_.idle.add(cause, gap.end_us - host.end_us);
       return;
     }
-    // Nothing is launched any more: the host's time up to the end of what its threads do.
+    // After the last GPU work: time counts for the host until its threads end, except where it is between two
+    // steps. What remains is rest.
     const detail::IntervalSet in_step = detail::IntervalSet{{gap}}.minus(detail::IntervalSet{between_steps_});
     double threads_end_us = gap.start_us;
     for (const Interval& work : work_of_threads_) threads_end_us = std::max(threads_end_us, work.end_us);
@@ -529,15 +576,17 @@ class RankSweep {
   double rank_start_us_;
   std::span<const Meeting> meetings_;
   const RankClass& rank_class_;
-  std::span<const Interval> of_class_;  // times of its tasks
+  std::span<const Interval> of_class_;  // the times of the tasks of the class
   BodyProfile* profile_;
-  bool one_computes_;  // at most one stream of the rank does
+  bool one_computes_;  // at most one stream of the rank runs computation
   RankBreakdown result_;
-  std::vector<std::vector<Stretch>> stretches_;  // [position in result_.streams]
-  std::vector<Interval> between_steps_;          // the CPU is between two steps
+  std::vector<std::vector<Stretch>> stretches_;  // [index into result_.streams]
+  std::vector<Interval> between_steps_;          // when the CPU is between two steps
   std::vector<Interval> work_of_threads_;
-  std::vector<RunningStretch> others_;  // what runs beside a body, with a piece of it
-  std::vector<Stretch> in_piece_;       // transfers of that piece
+  // Scratch memory of add_pieces(): the stretches that run together with a body, and the transfers of one
+  // piece.
+  std::vector<RunningStretch> others_;
+  std::vector<Stretch> in_piece_;
 };
 
 }  // namespace
@@ -575,7 +624,8 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
   }
   const std::size_t first = only ? only->index() : 0;
   std::vector<RankBreakdown> ranks(only ? 1 : flat.class_count());
-  const StopScope to_the_end{std::stop_token{}};  // callers take all of it, or nothing
+  // A stop request does not interrupt this: callers need the complete breakdown.
+  const StopScope to_the_end{std::stop_token{}};
   const Status done = parallel_for(ranks.size(), flat.threads(), [&](std::size_t i) -> Status {
     const std::size_t c = first + i;
     ranks[i] = RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], meetings[c]}.run();

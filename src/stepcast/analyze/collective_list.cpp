@@ -14,11 +14,13 @@
 namespace stepcast {
 namespace {
 
+// The name of a collective in the program; its operation if it has no name.
 std::string_view name_of(const Program& program, const CollectiveOccurrence& occurrence) {
   const std::string_view name = program.names.text(occurrence.name);
   return name.empty() ? to_string(occurrence.op) : name;
 }
 
+// The entry of a forecast for a collective, without its number.
 ForecastCollective collective_of(const FlatProgram& flat, const CollectiveOccurrence& o) {
   const Program& program = flat.program();
   ForecastCollective c;
@@ -52,7 +54,8 @@ CollectiveList::CollectiveList(const FlatProgram& flat, std::span<const Collecti
                                const SteadyRounds* rounds, std::size_t most)
     : most_(most) {
   const Program& program = flat.program();
-  std::vector<std::string_view> names;  // few
+  // A linear search by name is enough: programs have few names of collectives.
+  std::vector<std::string_view> names;
   meetings_.reserve(occurrences.size());
   for (const CollectiveOccurrence& o : occurrences) {
     Meeting& meeting = meetings_.emplace_back();
@@ -63,6 +66,7 @@ CollectiveList::CollectiveList(const FlatProgram& flat, std::span<const Collecti
     auto known = std::find(names.begin(), names.end(), name);
     if (known == names.end()) known = names.insert(names.end(), name);
     meeting.name = static_cast<std::uint32_t>(known - names.begin());
+    // The phase follows from the instance of the root member.
     if (rounds != nullptr) {
       const CollectiveMember& root = program.collectives()[o.collective.index()].members.front();
       const LeftOutRounds::Round& round = rounds->left_out.of_class[root.rank_class.index()];
@@ -83,7 +87,8 @@ CollectiveList::CollectiveList(const FlatProgram& flat, std::span<const Collecti
     shown_.push_back(collective_of(flat, occurrences[m]));
   }
   if (rounds == nullptr || !(rounds->period_us > 0) || meetings_.empty()) return;
-  // Meetings further apart than this many periods never change their order.
+  // Two meetings that are at least this number of periods away from each other never change their order,
+  // whichever rounds they are copied to.
   const auto [first, last] =
       std::minmax_element(meetings_.begin(), meetings_.end(),
                           [](const Meeting& a, const Meeting& b) { return a.start_us < b.start_us; });
@@ -92,7 +97,8 @@ CollectiveList::CollectiveList(const FlatProgram& flat, std::span<const Collecti
   few_ = number(few_rounds_, rounds->period_us);
 }
 
-// Of a phase no more than `most` are ever listed: all are copied equally often and moved by the same time.
+// No more than `most` meetings of one phase can be listed, because all meetings of a phase are copied the
+// same number of times and moved by the same time.
 void CollectiveList::keep_dearest(std::size_t most) {
   for (std::uint32_t m = 0; m < meetings_.size(); ++m)
     if (meetings_[m].has_members) dearest_.push_back(m);
@@ -108,7 +114,7 @@ std::uint64_t CollectiveList::count(std::uint64_t rounds) const {
   return counts_[0] + (rounds + 1) * counts_[1] + counts_[2];
 }
 
-// The first `most` copies of some meetings.
+// A heap of the next copy of each meeting yields the copies in the order of time.
 void CollectiveList::add_earliest(std::span<const std::uint32_t> meetings, std::uint64_t rounds,
                                   double period_us, std::size_t most, std::vector<Copy>& copies) const {
   const auto later = [](const Copy& a, const Copy& b) { return b < a; };
@@ -135,7 +141,7 @@ std::vector<CollectiveList::Copy> CollectiveList::chosen(std::uint64_t rounds, d
       n += copies(meetings_[dearest_[end]], rounds);
     const std::uint64_t left = most - copies_chosen.size();
     const auto equal = std::span{dearest_}.subspan(begin, end - begin);
-    if (n > left) {  // of those that cost as much, the first
+    if (n > left) {  // several cost the same and not all fit: take the earliest
       add_earliest(equal, rounds, period_us, left, copies_chosen);
       continue;
     }
@@ -160,8 +166,9 @@ CollectiveList::Numbers CollectiveList::number(std::uint64_t rounds, double peri
     for (std::uint64_t i = 0; i < copies(meetings_[m], rounds); ++i)
       all.push_back(copy(m, first + i, period_us));
   }
-  // Arrivals at one time are told apart by rounding otherwise, in another way in every round.
-  constexpr double kSame = 1e-9;  // of a round
+  // Round arrival times to a grid. Otherwise rounding errors would order simultaneous arrivals in a different
+  // way in every round, and numbers would not repeat.
+  constexpr double kSame = 1e-9;  // of a period
   if (period_us > 0)
     for (Copy& one : all) one.start_us = std::round(one.start_us / (kSame * period_us));
   std::sort(all.begin(), all.end());
@@ -175,7 +182,9 @@ CollectiveList::Numbers CollectiveList::number(std::uint64_t rounds, double peri
   return numbers;
 }
 
-// `numbers` of `rounds` rounds, or of fewer in which every meeting stands as far from both ends as meetings are apart.
+// `numbers` are of `rounds` rounds or fewer. If fewer, then of at least few_rounds_, so that a copy in the
+// middle is far enough from both ends: each round that is added shifts it by the number of meetings per
+// round.
 std::uint32_t CollectiveList::ordinal(const Numbers& numbers, const Copy& copy, std::uint64_t rounds) const {
   const Meeting& meeting = meetings_[copy.meeting];
   const std::uint32_t first = numbers.first[copy.meeting];
@@ -191,6 +200,7 @@ std::uint32_t CollectiveList::ordinal(const Numbers& numbers, const Copy& copy, 
 std::vector<ForecastCollective> CollectiveList::listed(std::uint64_t rounds, double period_us) const {
   std::vector<ForecastCollective> list;
   if (meetings_.empty()) return list;
+  // With few rounds all are written out. With more, the numbers of few_ are shifted.
   const bool few = few_.first.empty() || rounds < few_rounds_;
   const Numbers own = few ? number(rounds, period_us) : Numbers{};
   const std::vector<Copy> copies = chosen(rounds, period_us);
@@ -206,7 +216,8 @@ std::vector<ForecastCollective> CollectiveList::listed(std::uint64_t rounds, dou
 
 namespace {
 
-// Moments at which some stream of the class runs a kernel that is no communication.
+// The times in which some stream of the class runs a kernel that is not communication. Bodies contribute the
+// times from their profiles.
 detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, RankClassId c) {
   std::vector<Interval> busy;
   const RankClass& rank_class = flat.program().rank_class(c);
@@ -220,7 +231,7 @@ detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, R
       }
       if (info.kind != TaskKind::kernel || info.kernel_class == KernelClass::communication) return;
       const Interval& at = of_class[task];
-      // One after the other without a gap: most of them.
+      // Most kernels follow each other without a gap; they are merged here to keep the set small.
       if (at.length_us() <= 0) return;
       if (!busy.empty() && at.start_us == busy.back().end_us)
         busy.back().end_us = at.end_us;
@@ -270,6 +281,7 @@ std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat
            .arrival_us = s.arrival_us,
            .wait_us = s.wait_us(),
            .transfer_us = s.transfer_us(),
+           // Exposed: the transfer minus the time in which the rank computes.
            .exposed_us = s.transfer_us() - hidden.covered_us({s.transfer_start_us, s.end_us}),
            .end_us = s.end_us});
       if (s.arrival_us > meeting.members[meeting.last].arrival_us) meeting.last = m;
@@ -279,8 +291,9 @@ std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat
     }
     all.push_back(std::move(meeting));
   }
-  std::vector<std::pair<double, std::size_t>>
-      order;  // start, place before: those of one start keep their order
+  // Pairs of start and index: collectives with the same start keep their order. Sorting pairs and moving once
+  // is cheaper than sorting the collectives.
+  std::vector<std::pair<double, std::size_t>> order;
   order.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) order.emplace_back(all[i].start_us(), i);
   std::sort(order.begin(), order.end());

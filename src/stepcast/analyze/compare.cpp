@@ -14,21 +14,23 @@
 namespace stepcast {
 namespace {
 
+// Orders by the absolute difference.
 bool is_larger(const Difference& x, const Difference& y) {
   return std::abs(x.difference_ms()) > std::abs(y.difference_ms());
 }
 
-// Forecasts keep the longest of long lists alone. What only one side has, where the other has cut its list off, is not
-// known to be new there, and nothing is said of it.
+// Whether a list of each forecast was cut off after its longest entries. If so, an entry that only the other
+// side has may exist here, too, and is left out of the comparison.
 struct Cut {
   bool a = false, b = false;
 };
 
+// The list of names on the critical path is cut if it does not sum to the length of the path.
 Cut cut_names(const Forecast& a, const Forecast& b) {
   const auto is_cut = [](const ForecastPath& path) {
     double sum = 0;
     for (const ForecastShare& share : path.by_name) sum += share.time_ms;
-    constexpr double kRounded = 1e-6;  // of the path, as documents round
+    constexpr double kRounded = 1e-6;  // relative; documents round times
     return sum < (1 - kRounded) * path.length_ms;
   };
   return {is_cut(a.critical_path), is_cut(b.critical_path)};
@@ -38,7 +40,7 @@ Cut cut_collectives(const Forecast& a, const Forecast& b) {
   return {a.collectives.size() < a.n_collectives, b.collectives.size() < b.n_collectives};
 }
 
-// Joins both sides by key.
+// Joins the times of both sides by key, and adds times with the same key.
 class Joined {
  public:
   explicit Joined(Cut cut) : cut_(cut) {}
@@ -66,7 +68,7 @@ class Joined {
   std::map<std::string, Times> both_;
 };
 
-// `list` calls its argument with every key and time of a forecast.
+// The differences of one list. `list(forecast, add)` must call add(key, milliseconds) for every entry.
 template <class List>
 std::vector<Difference> differences(const Forecast& a, const Forecast& b, const List& list, Cut cut = {}) {
   Joined joined{cut};
@@ -75,12 +77,15 @@ std::vector<Difference> differences(const Forecast& a, const Forecast& b, const 
   return joined.sorted();
 }
 
+// The value of a setting as text.
 std::string text_of(const Setting& setting) {
   if (const bool* truth = std::get_if<bool>(&setting.value)) return *truth ? "true" : "false";
   if (const double* number = std::get_if<double>(&setting.value)) return fmt::format("{}", *number);
   return std::get<std::string>(setting.value);
 }
 
+// The settings that differ, as "NAME: A -> B", sorted by name. Model, platform and number of GPUs are
+// included.
 std::vector<std::string> changed_settings(const Forecast& a, const Forecast& b) {
   std::map<std::string, std::pair<std::string, std::string>> both;
   const auto add = [&](const Forecast& f, auto side) {
@@ -94,7 +99,7 @@ std::vector<std::string> changed_settings(const Forecast& a, const Forecast& b) 
   std::vector<std::string> changed;
   for (const auto& [name, values] : both) {
     if (values.first == values.second) continue;
-    // A log tells what it tells.
+    // A log rarely states all settings. Settings that it does not state are not a difference.
     const bool logged = a.kind == "log" || b.kind == "log";
     if (logged &&
         (values.first.empty() || values.second.empty() || values.first == "0" || values.second == "0"))
@@ -105,7 +110,8 @@ std::vector<std::string> changed_settings(const Forecast& a, const Forecast& b) 
   return changed;
 }
 
-// How far the time of a part is usually off, in ln: as wide as calibrate holds its factors (iteration_fit.cpp). Assumed.
+// How far the time of a part is usually off, as a standard deviation of ln(time). Assumed: the same widths by
+// which calibrate restrains its factors (iteration_fit.cpp).
 double usual_error(std::string_view part) {
   constexpr double kProducts = 0.1, kAttention = 0.15, kOtherKernels = 0.2, kWaiting = 0.4;
   if (part == "computation: gemm") return kProducts;
@@ -113,7 +119,8 @@ double usual_error(std::string_view part) {
   return part.starts_with("computation: ") ? kOtherKernels : kWaiting;
 }
 
-// `to_ms` is the step of what has no parts.
+// The explanations of why `f` differs from a step of `to_ms` that has no parts, most likely first. A part
+// that would need a negative time cannot explain the difference.
 std::vector<Explanation> explanations_of(const Forecast& f, double to_ms) {
   std::vector<Explanation> list;
   if (f.classes.empty()) return list;
@@ -129,16 +136,17 @@ std::vector<Explanation> explanations_of(const Forecast& f, double to_ms) {
   return list;
 }
 
-// "12,345.6".
+// One decimal and separators of thousands: "12,345.6".
 std::string thousands(double value) { return with_separators(fmt::format("{:.1f}", value)); }
 
+// The sentence of Comparison::verdict. The sides are called A and B, or "the log" and "the forecast".
 std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c) {
   const bool a_is_log = a.kind == "log", b_is_log = b.kind == "log";
   const bool one_is_log = a_is_log != b_is_log;
   const std::string_view first = !one_is_log ? "A" : a_is_log ? "the log" : "the forecast";
   const std::string_view other = !one_is_log ? "B" : b_is_log ? "the log" : "the forecast";
   if (!c.step_difference_percent) return fmt::format("{} takes no time", first);
-  constexpr double kSame = 0.05;  // percent; what is printed as 0.0 or 0.1
+  constexpr double kSame = 0.05;  // percent; such differences would print as 0.0 or 0.1
   const double percent = *c.step_difference_percent;
   std::string text;
   if (std::abs(percent) < kSame) {
@@ -169,7 +177,7 @@ Comparison compare(const Forecast& a, const Forecast& b) {
   c.b_step_time_ms = b.step_time_ms;
   c.step_difference_ms = b.step_time_ms - a.step_time_ms;
   if (a.step_time_ms > 0) c.step_difference_percent = 100 * c.step_difference_ms / a.step_time_ms;
-  // What was simulated from a record has no band: a point.
+  // A simulation of a recorded step has no interval. It becomes an interval of length 0.
   const auto band = [](const Forecast& f, double& p10, double& p90) {
     p10 = f.step_time_p10_ms > 0 ? f.step_time_p10_ms : f.step_time_ms;
     p90 = f.step_time_p90_ms > 0 ? f.step_time_p90_ms : f.step_time_ms;
@@ -214,7 +222,7 @@ Comparison compare(const Forecast& a, const Forecast& b) {
       },
       cut_names(a, b));
   c.critical_path.insert(c.critical_path.end(), names.begin(), names.end());
-  std::stable_sort(c.critical_path.begin(), c.critical_path.end(), is_larger);  // of both together
+  std::stable_sort(c.critical_path.begin(), c.critical_path.end(), is_larger);  // classes and names together
   c.verdict = verdict_of(a, b, c);
   return c;
 }

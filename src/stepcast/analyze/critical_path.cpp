@@ -16,27 +16,30 @@
 namespace stepcast {
 namespace {
 
+// A task of a rank class.
 struct Place {
   RankClassId rank_class;
   std::size_t task = kNoTask;
 };
 
-// Whose arrival decided when member `m` could begin its transfer.
+// The member with the arrival that decided when member `m` could begin its transfer: the root if data comes
+// from the root, otherwise the last to arrive.
 std::size_t deciding_member(const Collective& collective, const std::vector<CollectiveStretch>& stretches,
                             std::size_t m) {
-  const auto later = [&](std::size_t a, std::size_t b) {  // a, unless b came later
+  const auto later = [&](std::size_t a, std::size_t b) {  // b if it arrived later than a, else a
     return stretches[b].arrival_us > stretches[a].arrival_us + kTimeToleranceUs ? b : a;
   };
   if (collective.kind == CollectiveKind::rooted_from) return later(m, collective.root);
-  std::size_t last = m;  // on a tie the path stays on its rank
+  std::size_t last = m;  // on a tie the path stays on this rank
   for (std::size_t other = 0; other < stretches.size(); ++other) last = later(last, other);
   return last;
 }
 
+// The shares, longest first.
 std::vector<PathShare> sorted(const std::map<std::string, PathShare>& shares) {
   std::vector<PathShare> list;
   for (const auto& [what, share] : shares) list.push_back({what, share.time_us, share.steps});
-  // By name where only rounding tells them apart.
+  // Compared as float, so that times that differ by rounding only are ordered by name.
   std::stable_sort(list.begin(), list.end(), [](const PathShare& a, const PathShare& b) {
     return static_cast<float>(a.time_us) > static_cast<float>(b.time_us);
   });
@@ -49,8 +52,9 @@ const BodyProfile* body_of(const FlatProgram& flat, const PathStep& step) {
   return body_of(flat, flat.info(step.rank_class, step.task));
 }
 
-// Steps with equal keys have equal names; several keys may have the same one. `key` is asked of every step,
-// `name` of few. Both are asked with the FlatProgram that the step is in.
+// Sums the steps of a path by name. Steps with equal keys must have equal names; several keys may have the
+// same name. `key` is called for every step, `name` only once per key. Both are called with the FlatProgram
+// that contains the step, since steps inside a body belong to another one.
 template <class Key, class Name>
 std::vector<PathShare> share_by(const FlatProgram& flat, const CriticalPath& path, const Key& key,
                                 const Name& name) {
@@ -60,9 +64,11 @@ std::vector<PathShare> share_by(const FlatProgram& flat, const CriticalPath& pat
     std::uint64_t key = 0;
     PathShare* share = nullptr;
   };
-  std::array<Recent, 256> recent;  // spares most of the look-ups: few keys make up a path
+  // A direct-mapped cache in front of the hash table: paths have many steps with few distinct keys.
+  std::array<Recent, 256> recent;
   const auto add = [&](const FlatProgram& in, const PathStep& step, RankClassId rank_class, double times) {
     const std::uint64_t of_step = key(in, step, rank_class);
+    // Fibonacci hashing: the highest 8 bits select one of 256 entries.
     Recent& last = recent[of_step * 0x9e3779b97f4a7c15U >> 56U];
     if (last.share == nullptr || last.key != of_step) {
       PathShare*& share = known[of_step];
@@ -72,7 +78,8 @@ std::vector<PathShare> share_by(const FlatProgram& flat, const CriticalPath& pat
     last.share->time_us += times * step.time.length_us();
     last.share->steps += static_cast<std::uint64_t>(times);
   };
-  std::map<std::pair<const BodyProfile*, RankClassId>, double> through;  // how often
+  // How often the path goes through each body. The steps of a body are added once, with this factor.
+  std::map<std::pair<const BodyProfile*, RankClassId>, double> through;
   for (const PathStep& step : path.steps) {
     if (const BodyProfile* body = body_of(flat, step); body != nullptr)
       ++through[{body, step.rank_class}];
@@ -84,7 +91,7 @@ std::vector<PathShare> share_by(const FlatProgram& flat, const CriticalPath& pat
   return sorted(shares);
 }
 
-// Of step_class().
+// The key of step_class() for share_by().
 std::uint64_t class_key(const FlatProgram& flat, const PathStep& step) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   if (step.kind == PathStep::Kind::edge) return number(step.kind) | number(step.edge.origin) << 8U;
@@ -93,7 +100,7 @@ std::uint64_t class_key(const FlatProgram& flat, const PathStep& step) {
   return number(step.kind) | number(info.kind) << 8U | number(info.kernel_class) << 16U;
 }
 
-// Of path_step_name().
+// The key of path_step_name() for share_by(). The highest bit separates it from keys of class_key().
 std::uint64_t name_key(const FlatProgram& flat, const PathStep& step) {
   if (step.kind != PathStep::Kind::task) return class_key(flat, step);
   const TaskInfo& info = flat.info(step.rank_class, step.task);
@@ -101,6 +108,7 @@ std::uint64_t name_key(const FlatProgram& flat, const PathStep& step) {
   return std::uint64_t{1} << 63U | op << 32U | info.name.index();
 }
 
+// The class of a step: "cpu", "kernels: gemm", "delay: launch".
 std::string step_class(const FlatProgram& flat, const PathStep& step) {
   switch (step.kind) {
     case PathStep::Kind::edge: return fmt::format("delay: {}", to_string(step.edge.origin));
@@ -124,7 +132,8 @@ std::string step_class(const FlatProgram& flat, const PathStep& step) {
   return fmt::format("kernels: {}", to_string(info.kernel_class));
 }
 
-// Goes back from a moment to what bound it, and so on to the start of a rank.
+// Walks backwards from the end of the path: from a task to its binding constraint, until it reaches the start
+// of a rank. `at_` is the current task, and `until_us_` the time up to which the path is not known yet.
 class PathWalk {
  public:
   PathWalk(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
@@ -140,13 +149,13 @@ class PathWalk {
     if (at_.task == kNoTask) return std::move(path_);  // a Program without tasks
     path_.time.end_us = until_us_;
     path_.last_rank = at_.rank_class;
-    // From the end of a task (`through` it), or from its start.
+    // Whether the path contains the current task, or only leads to its start.
     bool through = !(options_.to_task && options_.to_start);
     while (true) {
       const double start_us = through ? pass_task() : times_.at(at_.rank_class, at_.task).start_us;
       const Binding binding =
           binding_of(flat_, times_, costs_, at_.rank_class, at_.task, rank_start_us_[at_.rank_class.index()]);
-      // Held by what the step before left, which no edge says.
+      // The task waited for something before the window that no edge describes: the path begins here.
       if (options_.from_us && start_us <= *options_.from_us + kTimeToleranceUs &&
           binding.arrival_us + kTimeToleranceUs < start_us) {
         path_.time.start_us = start_us;
@@ -170,12 +179,14 @@ class PathWalk {
   }
 
  private:
+  // Appends a step at the current task. Steps are appended from last to first.
   void add(PathStep::Kind kind, Interval time, const EdgeInfo& edge = {}) {
     path_.steps.push_back(
         {.kind = kind, .rank_class = at_.rank_class, .task = at_.task, .edge = edge, .time = time});
   }
 
-  // What the path leads to: the task that was asked for, else the last end of all or of one rank.
+  // Sets the end of the path: the requested task, otherwise the task that ends last on one rank or on all
+  // ranks.
   void find_end() {
     until_us_ = -std::numeric_limits<double>::infinity();
     for (std::size_t c = 0; c < flat_.class_count(); ++c) {
@@ -197,7 +208,8 @@ class PathWalk {
     }
   }
 
-  // The task at hand, or of a collective the one that decided when it ran: from there the path goes on. When it began.
+  // Adds the current task and returns when it began. At a collective, the walk continues from the member that
+  // decided when it ran, and the step begins with the arrival of that member.
   double pass_task() {
     double begin_us = times_.at(at_.rank_class, at_.task).start_us;
     Place arrived = at_;
@@ -219,7 +231,8 @@ class PathWalk {
     return begin_us;
   }
 
-  // What lies between the start of the task at hand and the end of what bound it.
+  // Adds what lies between the start of the current task and the end of its constraint: unexplained time and
+  // the delay of the edge.
   void pass_binding(const Binding& binding, double start_us) {
     if (start_us > binding.arrival_us + kTimeToleranceUs)
       add(PathStep::Kind::unexplained, {binding.arrival_us, start_us});
@@ -229,6 +242,7 @@ class PathWalk {
     until_us_ -= binding.source.delay_us;
   }
 
+  // The task of a collective's member.
   [[nodiscard]] Place place_of(const CollectiveMember& member) const {
     return {
         member.rank_class,
@@ -245,7 +259,7 @@ class PathWalk {
   Place at_;
   double until_us_ = 0;
   CriticalPath path_;
-  std::vector<CollectiveStretch> stretches_;  // of the collective at hand
+  std::vector<CollectiveStretch> stretches_;  // of the current collective
 };
 
 }  // namespace

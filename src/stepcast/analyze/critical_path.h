@@ -1,10 +1,10 @@
-// The critical path: the chain of work and delays, through all ranks, that leads from the start to the end
-// without a hole.
+// The critical path: the chain of tasks and delays, through all ranks, that leads from the start of the step
+// to its end without a gap.
 //
-// It is found backwards: from the task that ends last to whatever decided when it could start (binding_of),
-// from there on, and from a collective to the member that came last. Its steps are contiguous in time, so
-// their lengths sum to the length of the whole. To make any of them longer by x makes the end later by x; a
-// task off the path has slack.
+// It is found backwards. From the task that ends last, the walk goes to the constraint that decided when it
+// could start (binding_of), and from a collective to the member that arrived last. The steps of the path are
+// contiguous in time, so their lengths sum to its length. If a step on the path takes x longer, the end is x
+// later. A task off the path has slack.
 //
 //   rank 1:  start offset | cpu | cpu |
 //                                     `-launch delay-> [transfer]
@@ -26,20 +26,23 @@
 
 namespace stepcast {
 
+// One step of the path.
 struct PathStep {
   enum class Kind : std::uint8_t {
-    task,          // the whole of a task; of a collective: its transfer
+    task,          // a whole task; of a collective: its transfer
     edge,          // the delay of an edge into `task`
-    start_offset,  // the rank began later than the first one
-    unexplained,   // between the last constraint and the start of `task`: recorded times only
+    start_offset,  // the rank started later than the first rank
+    // Time between the last constraint and the start of `task`. Occurs with recorded times only.
+    unexplained,
   };
   Kind kind = Kind::task;
   RankClassId rank_class;
   std::size_t task = kNoTask;  // flat number
-  EdgeInfo edge;               // of kind edge
+  EdgeInfo edge;               // for kind edge
   Interval time;
 };
 
+// The sum of the steps of one kind, and their number.
 struct PathShare {
   std::string what;
   double time_us = 0;
@@ -48,35 +51,39 @@ struct PathShare {
 
 struct CriticalPath {
   Interval time;                // from the earliest start of a rank to the end
-  RankClassId last_rank;        // where it ends
-  std::vector<PathStep> steps;  // in the order of time
+  RankClassId last_rank;        // the rank on which it ends
+  std::vector<PathStep> steps;  // in ascending order of time
 };
 
 struct CriticalPathOptions {
-  // The path to the end of this rank; otherwise to the latest end of all.
+  // The path leads to the end of this rank. Without it, to the latest end of all ranks.
   std::optional<RankClassId> to_rank;
-  // The path to the end of this task of `to_rank`, a flat number.
+  // The path leads to the end of this task of `to_rank` (a flat number).
   std::optional<std::size_t> to_task;
-  // ... to the start of that task.
+  // The path leads to the start of that task instead.
   bool to_start = false;
-  // Only back to the first step that begins at or before this time.
+  // The path is followed back only to the first step that begins at or before this time.
   std::optional<double> from_us{};
 };
 
-// Among several candidates that are equally late the first wins: the lowest rank class, the lane before the
-// edges.
+// The critical path. Among candidates that are equally late, the first one wins: the lowest rank class, and
+// the lane before the edges. `rank_start_us`: one start per rank class.
 [[nodiscard]] CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
                                          std::span<const double> rank_start_us,
                                          const CriticalPathOptions& options = {});
 
-// What a body stands for counts step by step (program/task_bodies.h), here and in the lists.
+// The number of steps on the path. A body (program/task_bodies.h) counts with all steps of its own path, here
+// and in the lists below.
 [[nodiscard]] std::uint64_t step_count(const FlatProgram& flat, const CriticalPath& path);
-// Each list sums to the length of the path, longest first.
+// The path by class of work. Each of these lists sums to the length of the path, longest first. Classes:
 // "cpu", "kernels: gemm", ..., "copies", "communication", "delay: launch", ..., "late start", "unexplained".
 [[nodiscard]] std::vector<PathShare> path_by_class(const FlatProgram& flat, const CriticalPath& path);
+// The path by rank class; the late start of a rank is an entry of its own.
 [[nodiscard]] std::vector<PathShare> path_by_rank(const FlatProgram& flat, const CriticalPath& path);
-// What a person would look for: framework op and task name; delays by the origin of the edge.
+// The name of a step as a profiler shows it: framework operator and task name. Delays are named by the edge's
+// origin.
 [[nodiscard]] std::string path_step_name(const FlatProgram& flat, const PathStep& step);
+// The path by path_step_name().
 [[nodiscard]] std::vector<PathShare> path_by_name(const FlatProgram& flat, const CriticalPath& path);
 
 }  // namespace stepcast

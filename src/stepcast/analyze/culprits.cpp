@@ -14,11 +14,12 @@
 namespace stepcast {
 namespace {
 
-// Less more work than this is no skew.
+// A rank has data skew in an operator if it has more than this many times the work of the median rank.
 constexpr double kSkew = 1.05;
 
 double& at(CulpritTimes& times, Culprit culprit) { return times[static_cast<std::size_t>(culprit)]; }
 
+// The culprit of idle time in front of a task.
 Culprit culprit_of(IdleCause cause) {
   switch (cause) {
     case IdleCause::cpu:
@@ -28,6 +29,7 @@ Culprit culprit_of(IdleCause cause) {
   }
 }
 
+// The culprit of the delay of an edge.
 Culprit culprit_of(EdgeOrigin origin) {
   switch (origin) {
     case EdgeOrigin::launch:
@@ -41,7 +43,7 @@ Culprit culprit_of(EdgeOrigin origin) {
   }
 }
 
-// Kernels: without data skew.
+// The culprit of a task. Kernels count as GPU here; add_step() moves the share of data skew.
 Culprit culprit_of(const Program& program, const TaskInfo& info) {
   switch (info.kind) {
     case TaskKind::cpu_segment:
@@ -58,6 +60,8 @@ Culprit culprit_of(const Program& program, const TaskInfo& info) {
   return info.kernel_class == KernelClass::communication ? Culprit::network : Culprit::gpu;
 }
 
+// One search. Preparation: for each operator and rank, the share of its time that is due to more work than
+// the median rank has.
 class Search {
  public:
   explicit Search(const CulpritInput& input)
@@ -84,6 +88,8 @@ class Search {
   }
 
  private:
+  // Adds what a rank does or waits for itself, and collects its waiting in collectives by occurrence and
+  // rank.
   void add_own(std::size_t c, std::vector<std::vector<Interval>>& waits_of) {
     RankCulprits& rank = result_.ranks[c];
     rank.rank_class = RankClassId{c};
@@ -99,6 +105,7 @@ class Search {
       waits_of[wait.occurrence * in_.flat.class_count() + c].push_back(wait.time);
   }
 
+  // Charges the waiting in collective `i` to the path that led to the arrival of the last rank.
   void add_waits(std::size_t i, const std::vector<std::vector<Interval>>& waits_of) {
     const CollectiveOccurrence& occurrence = occurrences_[i];
     const CollectiveArrival& last = occurrence.members[occurrence.last];
@@ -110,12 +117,14 @@ class Search {
     if (tie) ++result_.ties;
     RankCulprits& cause = result_.ranks[last.rank_class.index()];
     if (!tie) ++cause.came_last;
+    // The path back from the last arrival, as far as the first arrival: no rank waits before that.
     const CriticalPath path = critical_path(in_.flat, in_.times, in_.costs, in_.rank_start_us,
                                             {.to_rank = last.rank_class,
                                              .to_task = last.task,
                                              .to_start = true,
                                              .from_us = occurrence.start_us()});
     for (const CollectiveArrival& m : occurrence.members) {
+      // `all`: the whole waiting of a member. `alone`: only the part in which its GPU does nothing else.
       CulpritTimes all{}, alone{};
       add_path(path, {m.arrival_us, m.arrival_us + m.wait_us}, all);
       for (const Interval& wait : waits_of[i * in_.flat.class_count() + m.rank_class.index()])
@@ -130,7 +139,7 @@ class Search {
     }
   }
 
-  // What the path did in `time`; what it does not cover is the rest.
+  // Adds what the path did in `time`. The part that the path does not cover is the rest.
   void add_path(const CriticalPath& path, Interval time, CulpritTimes& times) const {
     double left = time.length_us();
     if (left <= 0) return;
@@ -143,6 +152,8 @@ class Search {
     at(times, Culprit::rest) += std::max(0.0, left);
   }
 
+  // Adds `us` microseconds of one step of a path. A kernel with data skew is split: the share beyond the
+  // median rank's work is skew, the remainder is GPU time.
   void add_step(const PathStep& step, double us, CulpritTimes& times) const {
     switch (step.kind) {
       case PathStep::Kind::edge: at(times, culprit_of(step.edge.origin)) += us; return;
@@ -163,7 +174,8 @@ class Search {
 
   const CulpritInput& in_;
   std::vector<CollectiveOccurrence> occurrences_;
-  std::map<std::string_view, std::vector<double>> skew_;  // [operator][rank class] share of its time
+  // [operator][rank class] share of the time due to skew.
+  std::map<std::string_view, std::vector<double>> skew_;
   StepCulprits result_;
 };
 
@@ -193,6 +205,8 @@ const RankCulprits* StepCulprits::worst() const {
       second = std::max(second, rank.caused_wait_us);
     }
   }
+  // The waiting in ties belongs to an unknown rank. If it could lift the second rank above the first, the
+  // result is a null pointer.
   const bool may_be_another = most != nullptr && second + (all_waiting_us() - caused) >= most->caused_wait_us;
   return may_be_another ? nullptr : most;
 }

@@ -1,12 +1,14 @@
-// Who holds a step back: GPU, host, PCIe, network, data skew or a late start, and which rank the others wait for.
+// Attributes the time of a step to culprits: GPU, host, PCIe, network, data skew or a late start. Also finds
+// the rank that the others wait for.
 //
 //   const StepCulprits c = find_culprits({flat, times, costs, windows, starts});
 //   c.of(Culprit::host)            // microseconds of the mean step
-//   c.ranks[7].caused_wait_us      // waiting of the others for rank 7, and c.ranks[7].caused_by of it
+//   c.ranks[7].caused_wait_us      // time that the others waited for rank 7; caused_by_us splits it by culprit
 //
-// A rank's own moments count for what its GPU does or waits for (the parts of breakdown.h). A moment in which it
-// waits inside a collective counts for what the rank that came last hung on at that moment: the step of the
-// critical path to its arrival. So the times of a rank sum to its step.
+// Time in which a rank works, or waits for something on its own GPU or host, is charged to that (the parts of
+// breakdown.h). Time in which it waits inside a collective is charged to whatever delayed the last rank to
+// arrive at that moment, which is the step of the critical path to that arrival. So the times of a rank sum
+// to its step.
 #pragma once
 
 #include <array>
@@ -22,40 +24,53 @@
 
 namespace stepcast {
 
+// The causes that time is charged to.
 enum class Culprit : std::uint8_t {
-  gpu,        // kernels, fills and copies on the device, dependencies between streams
-  host,       // the CPU: operators, launches, hand-offs between threads, time between steps
-  pcie,       // copies between host and device
-  network,    // transfers of collectives
-  data_skew,  // kernels of the last rank, as far as it has more work in the same operators than the median rank
-  late_start,  // the last rank began its step later
-  rest,        // gaps between queued kernels, work from before the step, nothing left to do
+  gpu,      // kernels, fills and copies on the device, dependencies between streams
+  host,     // the CPU: operators, launches, hand-offs between threads, time between steps
+  pcie,     // copies between host and device
+  network,  // transfers of collectives
+  // Kernels of the last rank, in so far as it has more work in the same operators than the median rank.
+  data_skew,
+  // The last rank began its step later than the first one.
+  late_start,
+  rest,  // gaps between queued kernels, work from before the step, no work left
 };
 inline constexpr std::size_t kCulpritCount = 7;
 [[nodiscard]] std::string_view to_string(Culprit culprit);
 using CulpritTimes = std::array<double, kCulpritCount>;  // [Culprit], microseconds
 
+// The times of one rank, in microseconds.
 struct RankCulprits {
   RankClassId rank_class;
   double step_us = 0;
-  CulpritTimes own_us{};             // what this rank does or waits for by itself
-  CulpritTimes through_others_us{};  // while it only waits for another rank: what that one hangs on
-  std::uint32_t came_last = 0;       // collectives in which the others waited for it, ties left out
-  double waited_us = 0;              // for others in collectives, also behind work of its own
-  double caused_wait_us = 0;         // waiting of the others in collectives in which it came last
-  CulpritTimes caused_by_us{};       // sums to it
+  // What the rank itself does or waits for.
+  CulpritTimes own_us{};
+  // While it only waits for another rank: the cause of the other rank's delay.
+  CulpritTimes through_others_us{};
+  // The number of collectives in which the others waited for this rank, without ties.
+  std::uint32_t came_last = 0;
+  // Time waited for others in collectives, including time hidden behind work of this rank.
+  double waited_us = 0;
+  double caused_wait_us = 0;    // time the others waited in collectives in which it arrived last
+  CulpritTimes caused_by_us{};  // caused_wait_us by culprit
 };
 
+// The result for all ranks of a step.
 struct StepCulprits {
   std::vector<RankCulprits> ranks;  // [rank class]
-  std::uint32_t collectives = 0;    // of two ranks and more
-  std::uint32_t ties = 0;           // of them: the last two arrivals are within tie_us, nobody came last
+  std::uint32_t collectives = 0;    // number of collectives with at least two ranks
+  // Ties: collectives in which the last two arrivals are within tie_us of each other, so no rank counts as
+  // the last.
+  std::uint32_t ties = 0;
   double tie_us = 0;
-  // Mean over ranks, own and through others.
+  // The time charged to a culprit, own and through others, as the mean over ranks.
   [[nodiscard]] double of(Culprit culprit) const;
   [[nodiscard]] double step_us() const;  // mean over ranks
+  // The time that all ranks waited in collectives.
   [[nodiscard]] double all_waiting_us() const;
-  // Whom the others waited for most; null where nobody waited, or where waiting in ties could make it another rank.
+  // The rank that the others waited for most. A null pointer if no rank waited, or if the waiting in ties is
+  // large enough to make it another rank.
   [[nodiscard]] const RankCulprits* worst() const;
 };
 
@@ -65,8 +80,11 @@ struct CulpritInput {
   const Costs& costs;
   std::span<const Interval> windows;      // [rank class]
   std::span<const double> rank_start_us;  // [rank class]
-  double tie_us = 0;                      // arrivals so close are not told apart: clocks of ranks differ
+  // Arrivals closer than this are ties, because the clocks of recorded ranks differ by about as much.
+  double tie_us = 0;
 };
+// Finds the culprits of a step. The most expensive part is one backward walk over the critical path per
+// collective.
 [[nodiscard]] StepCulprits find_culprits(const CulpritInput& input);
 
 }  // namespace stepcast

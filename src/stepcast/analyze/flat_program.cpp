@@ -1,3 +1,6 @@
+// The constructor does all the work once, in O(tasks of blocks + instances * lanes): it sorts the tasks of
+// each block by lane, follows the slots of each class through its instances (write_out()), and enters the
+// collectives. Queries then need a short search for the instance at most.
 #include "stepcast/analyze/flat_program.h"
 
 #include <cstddef>
@@ -12,6 +15,7 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
       bodies_(bodies),
       blocks_(program.blocks().size()),
       classes_(program.rank_classes().size()) {
+  // A counting sort of the block's tasks by lane.
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const Block& block = program.blocks()[b];
     const std::span<const std::uint16_t> lanes = block.lane_codes();
@@ -19,6 +23,7 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
     tasks.first_on_lane.assign(block.lanes().size() + 1, 0);
     for (const std::uint16_t lane : lanes) ++tasks.first_on_lane[lane + 1U];
     std::partial_sum(tasks.first_on_lane.begin(), tasks.first_on_lane.end(), tasks.first_on_lane.begin());
+    // `next`: where the next task of each lane is entered.
     std::vector<std::uint32_t> next = tasks.first_on_lane;
     tasks.by_lane.resize(lanes.size());
     tasks.previous.resize(lanes.size());
@@ -30,6 +35,7 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
     if (bodies_ != nullptr) visit_bodies_on_their_lanes(block, tasks);
   }
   for (std::size_t c = 0; c < classes_.size(); ++c) write_out(RankClassId{c});
+  // collective_ids was sized by write_out(): one entry per collective task of each instance.
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
     for (const CollectiveMember& m : program.collectives()[i].members) {
       ClassTasks& tasks = classes_[m.rank_class.index()];
@@ -40,6 +46,8 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
   }
 }
 
+// A body is entered in front of the tasks of the other lanes it uses, and the ranges of later lanes move by
+// one.
 void FlatProgram::visit_bodies_on_their_lanes(const Block& block, BlockTasks& tasks) const {
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
     const BodyProfile* body = bodies_->of(block.tasks()[t]);
@@ -63,6 +71,8 @@ void FlatProgram::write_out(RankClassId c) {
   tasks.last_before.reserve(rank_class.instances.size() * tasks.lane_count);
   std::vector<std::size_t> last(tasks.lane_count, kNoTask);
   std::size_t collective_count = 0;
+  // `slots` is the state while the instances are passed in order. Each instance keeps a copy of the state
+  // before it.
   std::vector<SlotValue> slots(rank_class.slot_count), written;
   for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
     const BlockInstance& instance = rank_class.instances[i];
@@ -78,6 +88,8 @@ void FlatProgram::write_out(RankClassId c) {
     tasks.last_before.insert(tasks.last_before.end(), last.begin(), last.end());
     collective_count += block.collective_tasks().size();
     const BlockTasks& in_block = blocks_[of.block];
+    // The last task on each lane after this instance. A body visited on another lane is not the last task
+    // there.
     for (std::size_t lane = 0; lane + 1 < in_block.first_on_lane.size(); ++lane) {
       const std::uint32_t end = in_block.first_on_lane[lane + 1];
       if (end == in_block.first_on_lane[lane] || block.lane_codes()[in_block.by_lane[end - 1]] != lane)
@@ -85,9 +97,11 @@ void FlatProgram::write_out(RankClassId c) {
       last[instance.lanes.empty() ? lane : instance.lanes[lane]] = of.first + in_block.by_lane[end - 1];
     }
     tasks.task_count += block.task_count();
+    // The mark of a group of tasks is the instance that contains the first of them.
     while (tasks.marks.size() * kTasksPerMark < tasks.task_count)
       tasks.marks.push_back(static_cast<std::uint32_t>(i));
-    // Every out-port is read from the state at the beginning before any slot is written.
+    // All out-ports read the state from before the instance, so all values are computed before any slot is
+    // written.
     written.clear();
     for (const OutPort& port : block.out_ports()) {
       SlotValue value;
@@ -111,7 +125,7 @@ std::vector<std::size_t> FlatProgram::lane_tasks(RankClassId c, std::uint16_t la
 }
 
 unsigned FlatProgram::threads() const {
-  constexpr std::size_t kFewTasks = 50'000;  // a thread costs as much as some ten thousand
+  constexpr std::size_t kFewTasks = 50'000;  // starting a thread costs as much as some ten thousand tasks
   std::size_t tasks = 0;
   for (const ClassTasks& of_class : classes_) tasks += of_class.task_count;
   return tasks < kFewTasks ? 1 : 0;

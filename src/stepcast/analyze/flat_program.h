@@ -1,9 +1,8 @@
-// The tasks of every rank class of a Program written out one after the other: the tasks of its
-// instances.
+// A flat view of a Program: the tasks of each rank class, numbered consecutively across its block instances.
 //
-// Every analysis asks the same questions of a task: which lane is it on, what comes before it there, what
-// else did it wait for. A FlatProgram answers them across instances: an in-port leads to the task of the
-// earlier instance that wrote its slot.
+// Analyses ask the same questions of every task: on which lane is it, what precedes it on the lane, what else
+// did it wait for. A FlatProgram answers them across instances: an in-port leads to the task of the earlier
+// instance that last wrote its slot.
 //
 //   const FlatProgram flat{program};
 //   for (std::size_t t = 0; t < flat.task_count(c); ++t) {
@@ -24,51 +23,60 @@
 
 namespace stepcast {
 
+// The flat number of no task.
 inline constexpr std::size_t kNoTask = std::numeric_limits<std::size_t>::max();
 
-// Something that had to happen before a task could start. `task` is a flat number; kNoTask stands for the
-// rank's start.
+// A dependency of a task. `task` is the flat number of the source; kNoTask means the start of the rank. The
+// delay of the edge is in microseconds.
 struct FlatSource {
   EdgeInfo info;
   std::size_t task = kNoTask;
-  bool from_end = true;  // the end of `task`, or its start
+  bool from_end = true;  // depends on the end of `task`, otherwise on its start
   double delay_us = 0;
 };
 
 class BodyProfiles;
 
+// Immutable after construction, so it can be shared by threads. Data of a block is stored once for all of its
+// instances.
 class FlatProgram {
  public:
-  // `program` must outlive this object and have passed Program::check. `bodies`, which must outlive it too, says what tasks
-  // of it stand for. Such a task is visited on every lane that its body uses, and is otherwise one of its own lane alone.
+  // `program` must outlive this object and must have passed Program::check. `bodies` must outlive it, too; it
+  // says which tasks represent a body. Such a task is visited on every lane that its body uses, but belongs
+  // to its own lane otherwise.
   explicit FlatProgram(const Program& program, const BodyProfiles* bodies = nullptr);
 
   [[nodiscard]] const Program& program() const { return *program_; }
   [[nodiscard]] const BodyProfiles* bodies() const { return bodies_; }
+  // The number of rank classes, and of tasks in one of them.
   [[nodiscard]] std::size_t class_count() const { return classes_.size(); }
   [[nodiscard]] std::size_t task_count(RankClassId c) const { return classes_[c.index()].task_count; }
 
-  // For parallel_for: 1 where tasks are so few that threads would cost more than they save, else 0.
+  // The number of threads for parallel_for(): 1 if there are too few tasks for threads to pay off, otherwise
+  // 0 (all).
   [[nodiscard]] unsigned threads() const;
 
+  // Conversions between flat numbers and references. ref() is for rank 0 of the class.
   [[nodiscard]] TaskRef ref(RankClassId c, std::size_t flat) const;
   [[nodiscard]] std::size_t flat(const TaskRef& t) const;
+  // The description of a task. Finding its instance takes a few steps, see kTasksPerMark.
   [[nodiscard]] const TaskInfo& info(RankClassId c, std::size_t flat) const;
-  // Lane of the class, not of the block.
+  // The lane of the rank class (block lanes are mapped by the instance).
   [[nodiscard]] std::uint16_t lane(RankClassId c, std::size_t flat) const;
   [[nodiscard]] const Lane& lane_of(RankClassId c, std::size_t flat) const {
     return program_->rank_class(c).lanes[lane(c, flat)];
   }
+  // The duration of a task in microseconds.
   [[nodiscard]] double duration_us(RankClassId c, std::size_t flat, const Costs& costs) const;
-  // Tasks of one lane in the order in which they run.
+  // The tasks of one lane in the order in which they run.
   [[nodiscard]] std::vector<std::size_t> lane_tasks(RankClassId c, std::uint16_t lane) const;
-  // Calls visit(flat number, TaskInfo) for them; faster than asking for the info of each.
+  // Calls visit(flat number, TaskInfo) for these tasks. Faster than calling info() for each of them.
   template <class Visit>
   void for_each_on_lane(RankClassId c, std::uint16_t lane, Visit&& visit) const {
     for_each_on_lane(
         c, lane, [](std::size_t /*last*/) { return false; }, visit);
   }
-  // Without those of instances for which skip(the last of them there) holds.
+  // The same without instances for which skip(flat number of the last task on the lane) is true.
   template <class Skip, class Visit>
   void for_each_on_lane(RankClassId c, std::uint16_t lane, const Skip& skip, Visit&& visit) const {
     for (const InstanceTasks& of : classes_[c.index()].instances) {
@@ -85,7 +93,7 @@ class FlatProgram {
       for (std::uint32_t i = begin; i < end; ++i) visit(of.first + tasks.by_lane[i], infos[tasks.by_lane[i]]);
     }
   }
-  // The task before it on its lane; kNoTask for the first.
+  // The task before it on the same lane; kNoTask for the first one.
   [[nodiscard]] std::size_t previous_on_lane(RankClassId c, std::size_t flat) const {
     const ClassTasks& tasks = classes_[c.index()];
     const InstanceTasks& of = instance_of(tasks, flat);
@@ -93,11 +101,11 @@ class FlatProgram {
     return in_block != kNone ? of.first + in_block
                              : tasks.last_before[of.instance * tasks.lane_count + lane(c, flat)];
   }
-  // The collective that a task takes part in; invalid for all others.
+  // The collective that a task takes part in; invalid for other tasks.
   [[nodiscard]] CollectiveId collective_of(RankClassId c, std::size_t flat) const;
 
-  // Calls visit(FlatSource) for every incoming edge, in the order of the block. The lane itself is not among
-  // them.
+  // Calls visit(FlatSource) for every incoming edge, in the order of the block. The order on the lane is not
+  // an edge.
   template <class Visit>
   void for_each_source(RankClassId c, std::size_t flat, const Costs& costs, Visit&& visit) const {
     const ClassTasks& tasks = classes_[c.index()];
@@ -111,6 +119,7 @@ class FlatProgram {
       source.info = block.edge_infos()[e];
       source.delay_us = costs.delay_us(block_id)[e];
       const std::uint32_t code = block.sources()[e];
+      // Codes below ports_from are tasks of this block (2 t: start, 2 t + 1: end). The others are in-ports.
       if (code < ports_from) {
         source.task = of.first + code / 2;
         source.from_end = (code % 2) == 1;
@@ -125,50 +134,59 @@ class FlatProgram {
   }
 
  private:
+  // A mark for every 32 tasks limits the search for the instance of a task.
   static constexpr std::size_t kTasksPerMark = 32;
   static constexpr std::uint32_t kNone = 0xffffffff;
-  // Of a block: the same in all of its instances.
+  // Data of a block, shared by all of its instances.
   struct BlockTasks {
-    std::vector<std::uint32_t> by_lane;        // tasks of its lanes, one lane behind the other
-    std::vector<std::uint32_t> first_on_lane;  // [lane of the block] into by_lane, one more at the end
-    std::vector<std::uint32_t> previous;       // [task] the one before it on its lane; kNone for the first
+    std::vector<std::uint32_t> by_lane;  // tasks sorted by lane
+    // [lane of the block] index into by_lane; one more entry at the end.
+    std::vector<std::uint32_t> first_on_lane;
+    std::vector<std::uint32_t> previous;  // [task] the task before it on its lane; kNone for the first
   };
+  // One block instance.
   struct InstanceTasks {
     std::uint32_t instance, block;
     std::size_t first;        // flat number of its first task
-    std::size_t slots;        // its slots' values in slot_values
-    std::size_t collectives;  // those of its collective tasks in collective_ids
+    std::size_t slots;        // index into slot_values: the values of the slots before the instance
+    std::size_t collectives;  // index into collective_ids
   };
-  struct SlotValue {  // who wrote a slot last
+  // The task that last wrote a slot, with the delay along the way.
+  struct SlotValue {
     std::size_t task = kNoTask;
     bool from_end = true;
     double delay_us = 0;
   };
+  // Data of one rank class.
   struct ClassTasks {
     std::size_t task_count = 0;
     std::vector<InstanceTasks> instances;
-    std::vector<std::uint32_t> marks;  // [flat number / kTasksPerMark] -> the instance that holds that task
+    std::vector<std::uint32_t> marks;  // [flat number / kTasksPerMark] the instance that contains the task
     std::vector<SlotValue> slot_values;
     std::size_t lane_count = 0;
     std::vector<std::size_t> last_before;  // [instance * lane_count + lane] the last task before the instance
     std::vector<CollectiveId> collective_ids;
   };
 
+  // The instance of a task: from the mark a short linear search.
   [[nodiscard]] static const InstanceTasks& instance_of(const ClassTasks& tasks, std::size_t flat) {
     std::size_t i = tasks.marks[flat / kTasksPerMark];
     while (i + 1 < tasks.instances.size() && tasks.instances[i + 1].first <= flat) ++i;
     return tasks.instances[i];
   }
+  // The value that an in-port of an instance reads.
   [[nodiscard]] const SlotValue& slot_value(RankClassId c, const ClassTasks& tasks, const InstanceTasks& of,
                                             std::uint32_t in_port) const {
     return tasks.slot_values[of.slots + program_->rank_class(c).instances[of.instance].in_slots[in_port]];
   }
-  // Which of the collective tasks of its block a task is.
+  // The index of a task among the collective tasks of its block. Binary search.
   [[nodiscard]] static std::size_t collective_position(const Block& block, TaskId task) {
     const auto all = block.collective_tasks();
     return static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), task) - all.begin());
   }
+  // Numbers the tasks of a class and follows its slots through all instances.
   void write_out(RankClassId c);
+  // Adds the tasks that represent bodies to the other lanes that the bodies use.
   void visit_bodies_on_their_lanes(const Block& block, BlockTasks& tasks) const;
 
   const Program* program_;

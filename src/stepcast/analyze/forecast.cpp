@@ -17,6 +17,7 @@ double time_ms(const NamedTimes& times, std::string_view key) {
 }
 
 NamedTimes ForecastClass::parts() const {
+  // Parts of no length would only make lists longer.
   NamedTimes parts;
   const auto add = [&](std::string key, double ms) {
     if (ms > 0) parts.push_back({std::move(key), ms});

@@ -22,16 +22,19 @@
 namespace stepcast {
 namespace {
 
+// The causes of idle time that are listed for GPUs and for CPU threads, in the order of the lists.
 constexpr IdleCause kGpuCauses[] = {IdleCause::cpu,      IdleCause::other_stream,  IdleCause::other_rank,
                                     IdleCause::pipeline, IdleCause::between_steps, IdleCause::rest};
 constexpr IdleCause kCpuCauses[] = {IdleCause::gpu, IdleCause::other_thread, IdleCause::rest};
 
+// Appends a time, given in microseconds, to a list in milliseconds.
 void add(NamedTimes& times, std::string_view key, double us) {
   NamedTime& time = times.emplace_back();
   time.key = key;
   time.time_ms = us * kMsPerUs;
 }
 
+// The classes of kernel that take time, in the order of the enumeration.
 NamedTimes by_class(const ClassTimes& times_us) {
   NamedTimes times;
   times.reserve(static_cast<std::size_t>(
@@ -41,6 +44,7 @@ NamedTimes by_class(const ClassTimes& times_us) {
   return times;
 }
 
+// All given causes, including those without time.
 NamedTimes by_cause(const IdleTime& idle, std::span<const IdleCause> causes) {
   NamedTimes times;
   times.reserve(causes.size());
@@ -48,7 +52,8 @@ NamedTimes by_cause(const IdleTime& idle, std::span<const IdleCause> causes) {
   return times;
 }
 
-// Groups with one label are one row: the data-parallel groups of several stages.
+// The times by label of the group. Groups with the same label, such as the data-parallel groups of several
+// stages, share one entry. `times_us` begins with the time of unknown groups.
 NamedTimes by_group(std::span<const std::string> groups, std::span<const double> times_us) {
   NamedTimes times;
   times.reserve(static_cast<std::size_t>(
@@ -66,6 +71,7 @@ NamedTimes by_group(std::span<const std::string> groups, std::span<const double>
   return times;
 }
 
+// The stream with its eight parts: classes of kernel, transfers, waiting for others, and other idle time.
 ForecastStream stream_of(const StreamBreakdown& s) {
   ForecastStream stream;
   stream.name = s.name;
@@ -94,6 +100,7 @@ ForecastStream stream_of(const StreamBreakdown& s) {
   return stream;
 }
 
+// The thread of a forecast.
 ForecastThread thread_of(const ThreadBreakdown& t) {
   ForecastThread thread{.name = t.name,
                         .busy_ms = t.busy_us * kMsPerUs,
@@ -104,7 +111,7 @@ ForecastThread thread_of(const ThreadBreakdown& t) {
   return thread;
 }
 
-// Of the busiest stream.
+// The published baseline: the time of the busiest stream, with `rounds` more rounds of the pipeline.
 double baseline_us(const StepAnalysis::Rank& rank, double rounds) {
   double most_us = 0;
   for (std::size_t lane = 0; lane < rank.stream_us.size(); ++lane) {
@@ -114,6 +121,7 @@ double baseline_us(const StepAnalysis::Rank& rank, double rounds) {
   return most_us;
 }
 
+// One class of a forecast. `b` is the breakdown of the rank, including the rounds that were left out.
 ForecastClass class_of(const StepAnalysis& analysis, const StepAnalysis::Rank& rank, const RankBreakdown& b,
                        double rounds) {
   ForecastClass c;
@@ -134,7 +142,8 @@ ForecastClass class_of(const StepAnalysis& analysis, const StepAnalysis::Rank& r
   c.collective_wait_ms = b.collective_wait_us * kMsPerUs;
   c.kernels_ms = by_class(b.kernels_us);
   c.baseline_ms = baseline_us(rank, rounds) * kMsPerUs;
-  // A described rank has the streams of every layout; of a recorded one each had work.
+  // Described ranks have a stream for every kind of transfer of any layout, so empty ones are left out. Every
+  // recorded stream is shown.
   const auto is_shown = [&](const StreamBreakdown& s) { return s.tasks > 0 || c.rank; };
   c.streams.reserve(static_cast<std::size_t>(std::count_if(b.streams.begin(), b.streams.end(), is_shown)));
   for (const StreamBreakdown& s : b.streams)
@@ -144,7 +153,8 @@ ForecastClass class_of(const StepAnalysis& analysis, const StepAnalysis::Rank& r
   return c;
 }
 
-// Longest first; 0 is all of them.
+// The parts of the critical path including `rounds` more rounds, longest first, at most `most` of them; 0:
+// all.
 std::vector<ForecastShare> shares_of(const std::vector<StepAnalysis::PathPart>& parts, double rounds,
                                      std::size_t most) {
   struct Length {
@@ -155,7 +165,7 @@ std::vector<ForecastShare> shares_of(const std::vector<StepAnalysis::PathPart>& 
   lengths.reserve(parts.size());
   for (const StepAnalysis::PathPart& part : parts)
     lengths.push_back({part.us + rounds * part.round_us, lengths.size()});
-  // As listed where only rounding tells them apart.
+  // Compared as float: parts that differ only by rounding keep their order.
   std::sort(lengths.begin(), lengths.end(), [](const Length& a, const Length& b) {
     const auto a_us = static_cast<float>(a.us), b_us = static_cast<float>(b.us);
     return a_us != b_us ? a_us > b_us : a.part < b.part;
@@ -171,6 +181,7 @@ std::vector<ForecastShare> shares_of(const std::vector<StepAnalysis::PathPart>& 
   return shares;
 }
 
+// Fills in the critical path of a forecast.
 void add_path(const AnalysedStep& step, const ForecastOptions& options, ForecastPath& out) {
   const StepAnalysis::Path& path = step.analysis.path;
   out.length_ms = (path.length_us + step.left_out_us) * kMsPerUs;
@@ -182,7 +193,8 @@ void add_path(const AnalysedStep& step, const ForecastOptions& options, Forecast
   if (options.path_steps) out.steps = path.steps;
 }
 
-// FLOPs of every task that is a known Operation, on all ranks.
+// The FLOPs of all tasks with a known Operation, summed over all ranks. Cached by work and by block:
+// instances share blocks, and tasks share works.
 double flops_of(const Program& program) {
   double flops = 0;
   std::vector<double> of_work(program.works.size(), -1.0);
@@ -206,6 +218,7 @@ double flops_of(const Program& program) {
   return flops;
 }
 
+// Fills in the rates that follow from the work and the step time. Rates of unknown work stay empty.
 void add_throughput(Forecast& forecast) {
   ForecastThroughput& t = forecast.throughput;
   if (!(forecast.step_time_ms > 0) || forecast.n_gpus == 0) return;
@@ -224,7 +237,7 @@ void add_throughput(Forecast& forecast) {
   if (t.hardware_tflops_per_gpu) t.hfu = *t.hardware_tflops_per_gpu / *t.peak_tflops_per_gpu;
 }
 
-// The last to end, of several the busiest.
+// The class that ends last; of several within the tolerance, the busiest.
 std::uint32_t critical_class(std::span<const StepAnalysis::Rank> ranks) {
   std::size_t critical = 0;
   for (std::size_t c = 1; c < ranks.size(); ++c) {
@@ -235,6 +248,8 @@ std::uint32_t critical_class(std::span<const StepAnalysis::Rank> ranks) {
   return static_cast<std::uint32_t>(critical);
 }
 
+// Sets the step time with its interval. Without an estimate, the step was measured: the longest window,
+// without an interval.
 void add_step(const AnalysedStep& step, Forecast& forecast) {
   if (step.step) {
     forecast.step_time_ms = step.step->time.value() * kMsPerUs;
@@ -250,6 +265,8 @@ void add_step(const AnalysedStep& step, Forecast& forecast) {
   forecast.source = EstimateSource::measured;
 }
 
+// The number of steps of a training. Errors: more than one amount is given, or the amount per step is
+// unknown.
 Result<double> iterations_of(const TrainingBudget& budget, const ForecastThroughput& throughput) {
   const int amounts = (budget.samples ? 1 : 0) + (budget.tokens ? 1 : 0) + (budget.iterations ? 1 : 0);
   if (amounts > 1) {
@@ -287,7 +304,8 @@ Forecast make_forecast(const AnalysedStep& step, Forecast asked, const ForecastO
   const StepAnalysis& analysis = step.analysis;
   Forecast forecast = std::move(asked);
   forecast.classes.reserve(analysis.ranks.size());
-  static thread_local RankBreakdown whole;  // its memory is used for one rank after the other, of all calls
+  // Scratch memory, kept between ranks and calls to avoid allocations.
+  static thread_local RankBreakdown whole;
   for (const StepAnalysis::Rank& rank : analysis.ranks) {
     if (step.rounds > 0) {
       whole = rank.parts;
@@ -325,10 +343,12 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
                                                {.s = training.time_s,
                                                 .p10_s = of_steps(forecast.promised_p10_ms()),
                                                 .p90_s = of_steps(forecast.promised_p90_ms())}));
+    // With interruptions, the time includes lost work and restarts, and spare GPUs count for the price.
     training.time_s = training.run->days * 86400;
     gpus = training.run->held_gpus;
     training.stops = regular_stops(how.recovery, *job, training.run->checkpoint_interval_min * 60);
   } else if (job != nullptr) {
+    // Without interruptions, evaluations and checkpoints of the job still add their time.
     training.stops = regular_stops({}, *job);
     for (const RegularStop& stop : training.stops)
       training.time_s += training.iterations * stop.s / stop.every_steps;
@@ -343,7 +363,7 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
     training.energy_MWh = training.gpu_hours * *budget.power_per_gpu_W * 1e-6;
   else if (forecast.power)
     training.energy_MWh = forecast.power->cluster_W * training.time_s / 3600 * 1e-6;
-  // Grams per kilowatt-hour are kilograms per megawatt-hour.
+  // g/kWh = kg/MWh, and 1e-3 converts kilograms to tonnes.
   if (budget.carbon_g_per_kWh && training.energy_MWh)
     training.co2_t = *training.energy_MWh * *budget.carbon_g_per_kWh * 1e-3;
   forecast.training = training;
@@ -352,7 +372,8 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
 
 namespace {
 
-// Share of the step in which nothing runs on a GPU, or only a transfer that leaves the node. Tensor-parallel groups do not.
+// The fraction of the step in which the GPU idles or only waits for a transfer between nodes, when it draws
+// less power. Tensor-parallel groups are assumed to stay inside a node.
 double waiting_share_of(const Forecast& f, bool several_nodes) {
   if (f.classes.empty() || f.critical().window_ms <= 0) return 0;
   const ForecastClass& c = f.critical();

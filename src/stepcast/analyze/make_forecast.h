@@ -1,4 +1,4 @@
-// Builds a Forecast: one function for steps that were predicted, replayed or measured.
+// Builds a Forecast from a step that was predicted, replayed or measured.
 //
 //   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
 //   STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
@@ -20,40 +20,46 @@
 
 namespace stepcast {
 
+// What a forecast lists.
 struct ForecastOptions {
-  std::size_t collectives = 256;  // to list, those with most waiting and transfer; 0 is all
-  std::size_t path_names = 50;    // longest contributors of the critical path; 0 is all
-  bool path_steps = false;        // list every step of the path
-  // No other class than AnalysedStep::critical, no collectives and no path: for rows of many forecasts.
+  // The number of collectives to list, those with most waiting and transfer; 0: all.
+  std::size_t collectives = 256;
+  // The number of names to list on the critical path, the longest first; 0: all.
+  std::size_t path_names = 50;
+  bool path_steps = false;  // list every step of the path
+  // Only the critical class (AnalysedStep::critical), no collectives and no path. For tables of many
+  // forecasts.
   bool only_critical = false;
 };
 
-// `asked` holds what only the caller knows: what was asked, coverage, memory, work per step (throughput),
-// notes. Whatever follows from the times is filled in. `step` is the step time with its band; without it the longest window,
-// as `measured`.
+// Makes the forecast of an analysed program. `asked` contains what only the caller knows: what was asked,
+// coverage, memory, work per step (throughput), notes. All that follows from the times is filled in. `step`:
+// the step time with its interval; without it, the longest window is taken, as source `measured`.
 [[nodiscard]] Forecast make_forecast(const AnalysisInput& input, std::optional<Estimate> step, Forecast asked,
                                      const ForecastOptions& options = {});
 
-// The same of an analysis, with rounds that it leaves out, which take so long together.
+// The same for a finished analysis. The analysis leaves out `rounds` rounds of the pipeline,
+// which take `left_out_us` microseconds in total.
 struct AnalysedStep {
   const StepAnalysis& analysis;
   std::optional<Estimate> step{};
-  // The class whose parts explain the step, where it is known; otherwise the last to end, of several the busiest.
+  // The class that explains the step time, if known. Otherwise the last to end; of several, the busiest.
   std::optional<RankClassId> critical{};
   double rounds = 0, left_out_us = 0;
 };
 [[nodiscard]] Forecast make_forecast(const AnalysedStep& step, Forecast asked,
                                      const ForecastOptions& options = {});
 
-// What training costs at the expected step of `forecast`, into forecast.training; nothing if nothing was asked. An
-// error: samples (or tokens) are asked for and a step's are not known, two amounts at once; those of forecast_run(), which
-// needs `job`.
+// Fills forecast.training with the cost of a training at the expected step. Does nothing if nothing was
+// asked. Errors: samples or tokens are asked for but unknown for a step, two amounts at once, and the errors
+// of forecast_run(), which needs `job`.
 [[nodiscard]] Status add_training(Forecast& forecast, const TrainingBudget& budget,
                                   const RunJob* job = nullptr);
 
-// What the nodes draw (cost/node_power.h), into forecast.power, of the critical class of ranks; nothing for a device that
-// states no power limit. Before add_training(), whose energy follows from it. `limit_W`: of each GPU, which the times already
-// are under. `shares`: of a described step, as `plan` has them; null: the forecast's own breakdown.
+// Fills forecast.power with the power of the nodes (cost/node_power.h) from the critical class. Does nothing
+// if the device states no power limit. Call it before add_training(), which derives the energy from it.
+// `limit_W`: the limit of each GPU; the times must already include it. `shares`: the shares of a described
+// step as `plan` has them; null: the breakdown of the forecast is used.
 void add_power(Forecast& forecast, const Platform& platform, std::optional<double> limit_W = {},
                const StepShares* shares = nullptr);
 

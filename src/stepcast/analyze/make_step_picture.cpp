@@ -14,9 +14,10 @@
 namespace stepcast {
 namespace {
 
+// Slots of one row: kAllSlots are divided among the rows, within these bounds.
 constexpr std::size_t kMostSlots = 1600, kAllSlots = 24000, kFewestSlots = 200;
 
-// The part of the picture that instances of a block are; none for those of other blocks.
+// The part that a block's instances are drawn as. Nothing: they are not drawn.
 std::optional<PicturePart> pass_of(BlockRole role) {
   switch (role) {
     case BlockRole::forward: return PicturePart::forward;
@@ -28,21 +29,24 @@ std::optional<PicturePart> pass_of(BlockRole role) {
   return std::nullopt;
 }
 
+// Extends `all` so that it covers `one`.
 void widen(Interval& all, const Interval& one) {
   all.start_us = std::min(all.start_us, one.start_us);
   all.end_us = std::max(all.end_us, one.end_us);
 }
 
+// A bar in milliseconds. `number`: the number of the pass; -1: none.
 PictureBar bar_of(const Interval& at, PicturePart part, std::int32_t number = -1) {
   return {at.start_us * kMsPerUs, at.length_us() * kMsPerUs, part, number};
 }
 
-// Passes of one stage: from the first kernel of an instance to its last, and the transfers of weights and gradients.
+// The row of one stage. Each pass is a bar from the first kernel of its instance to the last, on lane 0.
+// Transfers of weights and gradients (the data-parallel lanes) are bars of their own.
 PictureRow stage_row(const FlatProgram& flat, const TaskTimes& times, RankClassId c) {
   const Program& program = flat.program();
   const RankClass& rank_class = program.rank_class(c);
   PictureRow row{.name = rank_class.name};
-  std::map<std::string_view, std::int32_t> passes;  // [block] done so far
+  std::map<std::string_view, std::int32_t> passes;  // [name of the block] passes so far
   std::size_t first = 0;
   for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
     const Block& block = program.block_of(c, InstanceId{i});
@@ -50,6 +54,7 @@ PictureRow stage_row(const FlatProgram& flat, const TaskTimes& times, RankClassI
     const std::size_t begin = first;
     first += block.task_count();
     if (!pass) continue;
+    // An empty interval: its start lies behind its end until the first kernel is seen.
     Interval all{1, 0};
     for (std::size_t task = begin; task < first; ++task) {
       const TaskInfo& info = flat.info(c, task);
@@ -71,9 +76,9 @@ PictureRow stage_row(const FlatProgram& flat, const TaskTimes& times, RankClassI
   return row;
 }
 
-// Transfers that follow each other are one bar.
+// Joins transfers that follow each other closely into one bar, so that a page has fewer of them.
 void join_transfers(std::vector<PictureBar>& bars, double step_ms) {
-  constexpr double kGap = 1e-3;  // of the step
+  constexpr double kGap = 1e-3;  // fraction of the step
   std::vector<PictureBar> joined;
   for (const PictureBar& bar : bars) {
     if (!joined.empty() && bar.start_ms - joined.back().start_ms - joined.back().time_ms < kGap * step_ms) {
@@ -86,7 +91,8 @@ void join_transfers(std::vector<PictureBar>& bars, double step_ms) {
   bars = std::move(joined);
 }
 
-// Leaves out what lies in the middle, where the same goes on and on.
+// Leaves out the middle of the step if there are too many bars. Keeps the same number of bars at the start
+// and at the end, and notes the gap.
 void fold_middle(StepPicture& picture) {
   std::vector<double> starts;
   for (const PictureRow& row : picture.rows)
@@ -98,7 +104,7 @@ void fold_middle(StepPicture& picture) {
   const auto left_out = [&](const PictureBar& bar) {
     return bar.start_ms >= gap.from_ms && bar.start_ms < gap.to_ms;
   };
-  // A bar that reaches into the gap ends where it begins.
+  // A bar that reaches into the gap is cut where the gap begins.
   const auto clip = [&](std::vector<PictureBar>& bars) {
     const std::size_t before = bars.size();
     std::erase_if(bars, left_out);
@@ -113,6 +119,7 @@ void fold_middle(StepPicture& picture) {
   picture.gaps.push_back(gap);
 }
 
+// The part that idle time with this cause is drawn as.
 PicturePart part_of(IdleCause cause) {
   switch (cause) {
     case IdleCause::cpu: return PicturePart::cpu;
@@ -123,12 +130,14 @@ PicturePart part_of(IdleCause cause) {
   }
 }
 
-// What takes most of every slot of a window; neighbours that are alike are one bar.
+// Divides a window into slots of equal length and sums the time of each part per slot. A slot is drawn as its
+// largest part, and neighbouring slots with the same part become one bar.
 class Slots {
  public:
   Slots(Interval window, std::size_t count)
       : window_(window), length_us_(window.length_us() / static_cast<double>(count)), times_(count) {}
 
+  // Adds a part of the time. Parts outside the window are ignored.
   void add(Interval at, PicturePart part) {
     at = detail::clip(at, window_);
     if (at.length_us() <= 0 || length_us_ <= 0) return;
@@ -141,6 +150,7 @@ class Slots {
     }
   }
 
+  // The bars, relative to `zero_us`. A slot without any time is idle.
   [[nodiscard]] std::vector<PictureBar> bars(double zero_us) const {
     std::vector<PictureBar> bars;
     for (std::size_t slot = 0; slot < times_.size(); ++slot) {
@@ -163,6 +173,7 @@ class Slots {
   std::vector<std::array<double, kPicturePartCount>> times_;
 };
 
+// The bars of one rank, from its breakdown over time.
 std::vector<PictureBar> rank_bars(const detail::RankParts& parts, std::size_t slots, double zero_us) {
   Slots all{parts.window, slots};
   const auto add = [&](const detail::IntervalSet& set, PicturePart part) {
@@ -177,6 +188,7 @@ std::vector<PictureBar> rank_bars(const detail::RankParts& parts, std::size_t sl
   return all.bars(zero_us);
 }
 
+// The part that a step of the critical path is drawn as.
 PicturePart part_of(const FlatProgram& flat, const PathStep& step) {
   if (step.kind == PathStep::Kind::edge) return PicturePart::delay;
   if (step.kind != PathStep::Kind::task) return PicturePart::idle;
@@ -203,6 +215,7 @@ StepPicture picture_of_passes(const FlatProgram& flat, const TaskTimes& times) {
   StepPicture picture;
   for (std::size_t c = 0; c < std::min(flat.class_count(), kMostPictureRows); ++c) {
     PictureRow row = stage_row(flat, times, RankClassId{c});
+    // Not the program of a described step: no picture.
     if (row.bars.empty()) return {};
     picture.rows.push_back(std::move(row));
     picture.length_ms = std::max(picture.length_ms, times.end_us(RankClassId{c}) * kMsPerUs);
@@ -217,6 +230,7 @@ StepPicture picture_of_ranks(const RankPictureInput& input) {
   StepPicture picture;
   const std::size_t n = std::min(input.windows.size(), kMostPictureRows);
   if (n == 0) return picture;
+  // Many ranks get fewer slots each, so that the page stays small.
   const std::size_t slots = std::clamp(kAllSlots / n, kFewestSlots, kMostSlots);
   const std::vector<CollectiveOccurrence> occurrences = collective_occurrences(input.flat, input.times);
   double zero_us = input.windows.front().start_us;

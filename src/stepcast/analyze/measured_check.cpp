@@ -1,3 +1,6 @@
+// The table kCauses lists what could be different from the description. Each cause is a function that changes
+// the layout or the machine and returns false if it does not apply. causes_of() forecasts each changed job
+// and ranks the causes.
 #include "stepcast/analyze/measured_check.h"
 
 #include <algorithm>
@@ -17,18 +20,20 @@
 namespace stepcast {
 namespace {
 
-// Of a normal deviate: p10 to p90.
+// The distance of p10 and p90 from the median of a normal distribution, in standard deviations.
 constexpr double kTenth = 1.2815515655446004;
 
-// The job and the machine as they may have been, and how many forecast steps the measured time is of.
+// The job and the machine under one cause. `steps`: the number of steps that the measured time covers;
+// usually 1.
 struct Supposed {
   Layout layout;
   StepAssumptions machine;
   double steps = 1;
 };
 
-// `prior`: how often it is the reason beside the others, chance being kByChance: judgements, none is fitted
-// (docs/constants.md). `suppose` is false where it says nothing new of the job.
+// One cause. `prior`: its relative frequency among the others, with kByChance for chance. The priors are
+// judgements, none is fitted (docs/constants.md). `suppose` applies the cause and returns false if the job
+// already is like that. `look_at`: how a user can check it.
 struct Cause {
   std::string_view what, look_at;
   double prior;
@@ -43,6 +48,7 @@ constexpr std::string_view kNetwork = "NCCL_DEBUG=INFO: transport; nccl-tests ov
 constexpr std::string_view kLinks = "nvidia-smi topo -m; nccl-tests inside a node";
 constexpr std::string_view kHost = "a profile: the GPU waits for launches; CPU clock";
 
+// Recomputation of activations of this kind.
 template <Recompute Kind>
 bool recomputed(Supposed& s, const Transformer&) {
   if (s.layout.layer.recompute.kind == Kind) return false;
@@ -50,6 +56,8 @@ bool recomputed(Supposed& s, const Transformer&) {
   return true;
 }
 
+// The global batch is multiplied by Times / Over; not if the result is not an integer. The next two do the
+// same for the micro-batch and the sequence length.
 template <std::int64_t Times, std::int64_t Over>
 bool batch_of(Supposed& s, const Transformer&) {
   std::int64_t& batch = s.layout.batch.global_batch_sequences;
@@ -74,6 +82,7 @@ bool sequence_of(Supposed& s, const Transformer&) {
   return true;
 }
 
+// Sharding of this kind; only if there are several data-parallel ranks.
 template <Sharding Kind>
 bool sharded(Supposed& s, const Transformer&) {
   if (s.layout.sharding.kind == Kind || s.layout.degrees.data * s.layout.degrees.context == 1) return false;
@@ -81,6 +90,7 @@ bool sharded(Supposed& s, const Transformer&) {
   return true;
 }
 
+// GEMMs in another type. The recipe for fp8 is kept, in case the type is fp8.
 template <DType Type>
 bool products_in(Supposed& s, const Transformer&) {
   Precision& precision = s.layout.layer.precision;
@@ -91,7 +101,7 @@ bool products_in(Supposed& s, const Transformer&) {
   return true;
 }
 
-// Percent of the speed that is left.
+// The machine runs some of its parts at Percent of their speed: their times are multiplied by 100 / Percent.
 template <double StepAssumptions::*... Factors>
 struct At {
   template <int Percent>
@@ -108,6 +118,7 @@ using Links = At<&StepAssumptions::intra_node_factor>;
 using Host = At<&StepAssumptions::host_factor, &StepAssumptions::host_launch_us,
                 &StepAssumptions::compiled_host_launch_us, &StepAssumptions::step_fixed_us>;
 
+// Columns: what is different, how to check it, prior, function.
 constexpr Cause kCauses[] = {
     {"all activations are recomputed", kSettings, 1.5, recomputed<Recompute::full>},
     {"activations are recomputed selectively", kSettings, 0.5, recomputed<Recompute::selective>},
@@ -196,11 +207,12 @@ constexpr Cause kCauses[] = {
     {"the host takes four times as long", kHost, 0.4, Host::speed<25>},
 };
 
-// How likely a measured time is under a forecast, up to a factor: the density of its logarithm, with other widths to either
-// side. 0 beyond three standard deviations: that does not explain it.
+// The likelihood of a measured time under a forecast, up to a constant: a normal density of ln(time) with
+// different widths below and above the forecast. 0 beyond three standard deviations, where the forecast
+// explains nothing.
 double density(double measured_ms, double forecast_ms, double p10_ms, double p90_ms) {
   const double off = std::log(measured_ms / forecast_ms);
-  constexpr double kLeastSd = 0.01;  // a band of no width explains nothing else
+  constexpr double kLeastSd = 0.01;  // lower bound, so that an interval of no width does not exclude all else
   const double fast_sd = std::max(kLeastSd, std::log(forecast_ms / p10_ms) / kTenth);
   const double slow_sd = std::max(kLeastSd, std::log(p90_ms / forecast_ms) / kTenth);
   const double z = off / (off < 0 ? fast_sd : slow_sd);
@@ -208,6 +220,7 @@ double density(double measured_ms, double forecast_ms, double p10_ms, double p90
   return std::abs(z) > kFarthest ? 0 : std::exp(-z * z / 2) / (fast_sd + slow_sd);
 }
 
+// The likely causes, most likely first: at most kMost, each with at least kWorthSaying of the total weight.
 std::vector<MeasuredCause> causes_of(const StepModel& steps, const Transformer& model, const Layout& layout,
                                      const MeasuredCheck& check) {
   struct Tried {
@@ -224,7 +237,7 @@ std::vector<MeasuredCause> causes_of(const StepModel& steps, const Transformer& 
     if (!then) continue;
     const double to_ms = kMsPerUs * supposed.steps;
     const double ms = then->step.time.value() * to_ms;
-    // What does not come nearer explains nothing.
+    // A cause that does not bring the forecast nearer to the measured time explains nothing.
     if (std::abs(std::log(check.measured_ms / ms)) >= std::abs(std::log(check.measured_over_forecast)))
       continue;
     const double weight = one.prior * density(check.measured_ms, ms, then->step.p10.value() * to_ms,
@@ -245,9 +258,10 @@ std::vector<MeasuredCause> causes_of(const StepModel& steps, const Transformer& 
   return causes;
 }
 
-// "5,150.2 ms".
+// A time as "5,150.2 ms".
 std::string text_of_ms(double ms) { return with_separators(fmt::format("{:.1f}", ms)) + " ms"; }
 
+// The verdict as one or two sentences.
 std::string sentence_of(const MeasuredCheck& c) {
   const double percent = 100 * (c.measured_over_forecast - 1);
   std::string text =
@@ -277,6 +291,7 @@ Result<MeasuredCheck> check_measured(const StepModel& steps, const Transformer& 
   if (measured_ms < check.forecast_p10_ms) check.verdict = "fast";
   if (measured_ms > check.forecast_p90_ms) check.verdict = "slow";
   if (check.verdict != "normal") check.causes = causes_of(steps, model, layout, check);
+  // Published runs are of transformers; other networks have no counterpart in the table.
   if (model.network == nullptr)
     check.nearest_published = nearest_published({.model = model,
                                                  .gpu = steps.platform().device.name,

@@ -31,9 +31,11 @@ std::vector<OperatorTimes> operator_times(const FlatProgram& flat, const TaskTim
       const TaskInfo& info = flat.info(id, t);
       const bool on_gpu = flat.lane_of(id, t).kind == LaneKind::gpu_stream;
       const bool sends = info.kind == TaskKind::collective || info.kernel_class == KernelClass::communication;
+      // Communication is not work of an operator: its time depends on other ranks.
       if (info.kind == TaskKind::wait || (on_gpu && sends)) continue;
       const Interval& all = times.at(id, t);
       const double us = std::min(all.end_us, windows[c].end_us) - std::max(all.start_us, windows[c].start_us);
+      // A task without length counts if it lies in the window; of others, only a part inside the window.
       if (us < 0 || (us == 0 && all.length_us() > 0)) continue;
       OperatorTimes& op = by_op[operator_of(program, info)];
       if (op.gpu_us.empty())
@@ -57,6 +59,7 @@ std::vector<OperatorTimes> operator_times(const FlatProgram& flat, const TaskTim
 double work_ratio(const OperatorTimes& op, std::size_t rank_class) {
   double ratio = 0;
   bool known = false;
+  // The larger of both ratios: an operator may be bound by either of them.
   for (const std::vector<double>* amounts : {&op.flops, &op.bytes}) {
     const double own = (*amounts)[rank_class], middle = median(*amounts);
     if (own <= 0 && middle <= 0) continue;
@@ -92,7 +95,8 @@ std::vector<OperatorComparison> compare_operators(std::span<const OperatorTimes>
 
 namespace {
 
-// Operators have a namespace, labels of modules, steps and data loaders have none.
+// Finds the outermost operator of a stack, cached per stack. Names of operators contain "::"; labels of
+// modules, steps and data loaders do not.
 class OutermostOperators {
  public:
   explicit OutermostOperators(const Program& program) : program_(program), known_(program.stacks) {}
@@ -136,11 +140,13 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
     for (const detail::IdleGap& gap : parts.gaps) {
       if (gap.cause != IdleCause::cpu || gap.next_task == kNoTask) continue;
       FlatSource source = binding_of(flat, times, costs, id, gap.next_task, rank_start_us[c]).source;
-      // Where something else held the work when it had been launched, the gap is the one before the launch.
+      // If the work had been launched but waited for something else, the gap ends with the launch: use the
+      // launch call.
       if (source.task != kNoTask && flat.lane_of(id, source.task).kind != LaneKind::cpu_thread)
         source = launch_of(flat, times, costs, id, gap.next_task).value_or(source);
       std::map<std::string_view, double> in_gap;
       double left = gap.time.length_us();
+      // Split the gap among the tasks of the launching thread that overlap it.
       if (source.task != kNoTask) {
         const std::span<const std::size_t> lane = lanes[flat.lane(id, source.task)];
         auto task = std::partition_point(lane.begin(), lane.end(), [&](std::size_t t) {
@@ -152,7 +158,8 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
           in_gap[outermost.of(flat.info(id, *task).stack)] += us;
           left -= us;
         }
-        // Between the launch and the start of the work it launched.
+        // The delay between the end of the launch call and the start of the work belongs to the operator that
+        // launched it.
         const double after = gap.time.end_us - std::max(gap.time.start_us, times.at(id, source.task).end_us);
         const double delay = std::clamp(after, 0.0, std::max(0.0, left));
         if (delay > 0) {
@@ -160,6 +167,7 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
           left -= delay;
         }
       }
+      // What remains is time in which the launching thread waited.
       if (left > kTimeToleranceUs) in_gap[kThreadWaits] += left;
       for (const auto& [op, us] : in_gap) {
         AwaitedOperator& awaited = by_op[op];

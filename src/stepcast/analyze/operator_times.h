@@ -1,5 +1,6 @@
-// What every operator takes on every rank, and how much work it has there: who is slow in what, and whether it
-// is the work or the machine. And which operators of the CPU the GPU waits for.
+// The time and the work of every operator on every rank. Shows which rank is slow in which operator, and
+// whether that is due to more work or to a slower machine. Also the operators of the CPU that the GPU waits
+// for.
 #pragma once
 
 #include <cstddef>
@@ -16,55 +17,61 @@
 
 namespace stepcast {
 
-// One operator of a framework: the innermost that is open when the task runs, or launches it.
+// One operator of a framework. A task belongs to the innermost operator that was open when it ran or was
+// launched.
 struct OperatorTimes {
-  std::string_view op;            // in the Program's names; "" is outside any
-  std::vector<double> gpu_us{};   // [rank class] its kernels, copies and fills, communication left out
-  std::vector<double> host_us{};  // [rank class] CPU time in it and in no operator inside it
-  std::vector<double> flops{};    // [rank class] of its work that is known
-  std::vector<double> bytes{};    // [rank class]
+  std::string_view op;  // refers to the Program's names; "" is outside any operator
+  // [rank class] kernels, copies and fills; communication is left out.
+  std::vector<double> gpu_us{};
+  // [rank class] CPU time in the operator itself, without operators inside it.
+  std::vector<double> host_us{};
+  std::vector<double> flops{};  // [rank class] of the work that is known
+  std::vector<double> bytes{};  // [rank class] of the same work
 };
 
-// "" for a task outside any operator.
+// The operator of a task; "" if it is outside any operator.
 [[nodiscard]] std::string_view operator_of(const Program& program, const TaskInfo& info);
 
-// Parts of tasks inside their rank's window; in the order of the names. `times` are simulated, so no waiting is in
-// them.
+// All operators, sorted by name. Tasks count with the part inside their rank's window. `times` must be
+// simulated: recorded times of host calls would contain waiting.
 [[nodiscard]] std::vector<OperatorTimes> operator_times(const FlatProgram& flat, const TaskTimes& times,
                                                         std::span<const Interval> windows);
 
-// The work of a rank in an operator over that of the median rank: of FLOPs and bytes the larger ratio. 1 where no
-// work is known; infinite where the median rank has none.
+// The work of a rank in an operator, divided by the work of the median rank: the larger of the ratios of
+// FLOPs and of bytes. 1 if no work is known; infinite if only the median rank has none.
 [[nodiscard]] double work_ratio(const OperatorTimes& op, std::size_t rank_class);
 
-// One operator on all ranks, on the GPU or on the host.
+// One operator on all ranks, either on the GPU or on the host.
 struct OperatorComparison {
   std::string op{};
   bool on_gpu = false;
   std::vector<double> times_us{};  // [rank class]
   double median_us = 0;
   std::size_t slowest = 0;  // rank class
-  double work_ratio = 1;    // of the slowest rank, see above; 1 on the host
+  double work_ratio = 1;    // of the slowest rank, see work_ratio(); 1 on the host
+  // How much longer the slowest rank takes than the median rank.
   [[nodiscard]] double excess_us() const { return times_us[slowest] - median_us; }
 };
 
-// Those in which the slowest rank is furthest from the median one, by time; `most` of them (0: all). Operators that
-// take equally long everywhere are left out, and all where there is one rank.
+// The operators with the largest difference between the slowest and the median rank, in descending order; at
+// most `most` of them (0: all). Operators that take the same time everywhere are left out. Empty for a single
+// rank.
 [[nodiscard]] std::vector<OperatorComparison> compare_operators(std::span<const OperatorTimes> operators,
                                                                 std::size_t most);
 
-// What the launching thread does while nothing runs on the GPU because the next work has not been launched yet.
+// GPU idle time that is due to one operator of the launching thread: the GPU's next work was not launched
+// yet.
 struct AwaitedOperator {
-  // The outermost operator ("aten::linear"), else the outermost annotation. Empty: outside of both. Where the
-  // launching thread does nothing itself: kThreadWaits.
+  // The outermost operator ("aten::linear"), otherwise the outermost annotation; empty outside of both.
+  // kThreadWaits if the launching thread does nothing itself.
   std::string op{};
   double gpu_idle_us = 0;          // summed over ranks
-  std::uint64_t gaps = 0;          // stretches of idle time that it is part of
+  std::uint64_t gaps = 0;          // number of idle gaps that it is part of
   std::vector<double> ranks_us{};  // [rank class]
 };
 inline constexpr const char* kThreadWaits = "(the launching thread waits)";
 
-// Longest first. They sum to the idle time that waits for the CPU (IdleCause::cpu).
+// All of them, longest first. They sum to the idle time with the cause IdleCause::cpu.
 [[nodiscard]] std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const TaskTimes& times,
                                                              const Costs& costs,
                                                              std::span<const Interval> windows,

@@ -16,12 +16,16 @@
 namespace stepcast {
 namespace {
 
+// One row of the table.
 struct Row {
   PublishedRuns runs;
-  double parameters = 0;  // that a token meets
+  double parameters = 0;  // active parameters per token
   bool has_experts = false;
 };
 
+// Parses the shipped table. Errors name the row and the column.
+// Columns: source, model, gpu, precision, framework; min_gpus, max_gpus, runs; measured_over_forecast with
+// its minimum and maximum; active parameters; has_experts.
 Result<std::vector<Row>> read_rows() {
   constexpr const char* kFile = "published_runs.csv";
   STEPCAST_ASSIGN(CsvRows csv, CsvRows::open(shipped_table(kFile), kFile));
@@ -49,11 +53,13 @@ Result<std::vector<Row>> read_rows() {
   }
 }
 
+// The table, parsed once. The shipped file must parse, so an error ends the program.
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = as_shipped(read_rows());
   return rows;
 }
 
+// The absolute logarithm of a / b to base 2.
 double log2_ratio(double a, double b) { return std::abs(std::log2(a / b)); }
 
 }  // namespace
@@ -66,6 +72,7 @@ std::optional<PublishedRuns> nearest_published(const PublishedQuestion& job) {
   for (const Row& row : table()) {
     PublishedRuns runs = row.runs;
     std::vector<std::string> differs;
+    // Adds a term to the distance. Smaller terms than kTold are not mentioned.
     const auto differ = [&](double by, std::string what) {
       constexpr double kTold = 0.02;
       runs.distance += by;
@@ -74,10 +81,12 @@ std::optional<PublishedRuns> nearest_published(const PublishedQuestion& job) {
     differ(
         (row.has_experts != job.model.moe.has_value() ? 2 : 0) + log2_ratio(row.parameters, parameters) / 2,
         fmt::format("model ({} for {})", runs.model, job.model.name));
+    // Each call adds one term of the distance and, if it matters, a few words for the reader.
     differ(runs.gpu != job.gpu ? 1 : 0, fmt::format("GPU ({})", runs.gpu));
     differ(runs.precision != to_string(job.precision) ? 1 : 0, fmt::format("precision ({})", runs.precision));
     differ(runs.framework != to_string(job.framework) ? 0.5 : 0,
            fmt::format("framework ({})", runs.framework));
+    // Within the range of GPUs that the row covers, the number of GPUs adds no distance.
     const double few = static_cast<double>(runs.min_gpus), many = static_cast<double>(runs.max_gpus);
     differ(log2_ratio(n_gpus, std::clamp(n_gpus, few, many)) / 4,
            runs.min_gpus == runs.max_gpus

@@ -1,5 +1,6 @@
-// The published run that is nearest to a job, and how far our forecasts of such runs were off: tables/published_runs.csv, a
-// row for each source, model, GPU, precision and framework, written by `stepcast-lab published-runs`.
+// Finds the published run nearest to a job, and how far our forecasts of such runs were off. The table
+// tables/published_runs.csv has one row per source, model, GPU, precision and framework. `stepcast-lab
+// published-runs` writes it.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 namespace stepcast {
 
+// The job to find a published run for.
 struct PublishedQuestion {
   Transformer model;
   std::string gpu;  // name of the device
@@ -21,10 +23,11 @@ struct PublishedQuestion {
   std::int64_t n_gpus = 1;
 };
 
-// Of all rows the one with the smallest distance: 2 for a model with experts and one without; half of the logarithm to base 2 of
-// how many times as many parameters a token meets; 1 for another GPU; 1 for another precision, 0.5 for another framework; a
-// quarter of the logarithm to base 2 of how many times the largest, or the smallest run, a job with more GPUs, or fewer, has.
-// Judgements: nothing is computed from it. Nothing where the nearest is farther than 4: it says nothing of this job.
+// The row with the smallest distance. Terms of the distance: 2 if only one of the models has experts; half of
+// |log2| of the ratio of active parameters; 1 for another GPU; 1 for another precision; 0.5 for another
+// framework; a quarter of |log2| of the ratio of GPUs to the nearest number that the row covers. The weights
+// are judgements, and no number is computed from the distance. Nothing if the nearest row is farther than 4,
+// since it says nothing about this job.
 [[nodiscard]] std::optional<PublishedRuns> nearest_published(const PublishedQuestion& job);
 
 }  // namespace stepcast

@@ -1,3 +1,5 @@
+// analyze_replay() calls the analyses one after another and collects their results as values. Both forecasts
+// use the same program and costs, and differ in the times of the tasks only.
 #include "stepcast/analyze/replay_analysis.h"
 
 #include <algorithm>
@@ -15,8 +17,10 @@
 namespace stepcast {
 namespace {
 
+// Reports show the operators that differ most between ranks.
 constexpr std::size_t kOperatorsCompared = 50;
 
+// The facts about the files of each rank.
 std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
   std::vector<ReplayInput> inputs;
   for (std::size_t c = 0; c < recorded.files.size(); ++c) {
@@ -35,7 +39,7 @@ std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
   return inputs;
 }
 
-// Waiting as recorded and as simulated, in the order of the simulated collectives.
+// Fills in recorded and measured waiting, in the order of the collectives of the simulated forecast.
 void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& analysis) {
   std::map<CollectiveId, double> longest;
   for (const CollectiveWait& wait : replay.collective_waits) {
@@ -48,7 +52,7 @@ void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& a
     for (const CollectiveArrival& member : occurrence.members) waits.push_back(member.wait_us);
   }
   for (const CollectiveOccurrence& occurrence : collective_occurrences(times.flat, times.simulated)) {
-    if (occurrence.members.empty()) continue;  // as the forecast lists them
+    if (occurrence.members.empty()) continue;  // the forecast does not list them
     analysis.recorded_longest_wait_us.push_back(longest[occurrence.collective]);
     analysis.measured_wait_us.push_back(measured[occurrence.collective]);
   }
@@ -63,6 +67,7 @@ CriticalPathOptions to_end_of_step(const RecordedProgram& recorded, const FlatPr
   for (std::size_t c = 0; c < steps.size(); ++c) {
     const RecordedStepFacts& facts = recorded.facts[c];
     const double end = steps[c].end_us;
+    // Only a later end replaces the first one: on a tie the lowest rank class wins.
     if (!facts.step_end_task.valid() || (to_end.to_rank && end <= latest + kTimeToleranceUs)) continue;
     latest = end;
     to_end.to_rank = RankClassId{c};
@@ -91,7 +96,7 @@ Result<ReplayTimes> replay_times(const Replay& replay) {
 
 namespace {
 
-// What the simulated and the measured forecast say alike of the question.
+// The members that are the same in the simulated and in the measured forecast.
 Forecast asked_of(const TraceSet& traces, const Replay& replay, const ReplayAnalysisOptions& options) {
   const RecordedProgram& recorded = replay.recorded;
   Forecast asked;
@@ -99,19 +104,22 @@ Forecast asked_of(const TraceSet& traces, const Replay& replay, const ReplayAnal
   if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0)
     asked.step = recorded.facts.front().step_number;
   for (const RecordedFileFacts& file : recorded.files)
+    // Ranks may have recorded on different devices; the forecast names the first.
     if (!file.device.empty() && !asked.gpu) asked.gpu = file.device;
   asked.throughput.samples_per_step = options.samples_per_step;
   asked.throughput.tokens_per_step = options.tokens_per_step;
+  // All durations of work were recorded.
   asked.coverage.measured = 1;
   return asked;
 }
 
-// Both forecasts: of the simulated and of the measured step.
+// Fills in both forecasts: of the simulated step and of the measured step.
 void add_forecasts(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
                    std::span<const Interval> simulated_steps, const ReplayAnalysisOptions& options,
                    ReplayAnalysis& analysis) {
   const RecordedProgram& recorded = replay.recorded;
   std::vector<Interval> measured_steps;
+  // Measured windows are those of the record, simulated windows those of the replay.
   for (const RecordedStepFacts& facts : recorded.facts) measured_steps.push_back(facts.step_us);
   Forecast simulated = asked_of(traces, replay, options), measured = simulated;
   simulated.kind = "replay";
@@ -131,7 +139,7 @@ void add_forecasts(const TraceSet& traces, const Replay& replay, const ReplayTim
   analysis.measured = forecast(times.measured, measured_steps, std::move(measured));
 }
 
-// Who and what the simulated step waited for, and what was achieved.
+// Fills in the causes of delay in the simulated step, and the rates that were achieved.
 void add_causes(const RecordedProgram& recorded, const ReplayTimes& times, std::span<const Interval> steps,
                 const Platform* platform, ReplayAnalysis& analysis) {
   const std::span<const double> starts = recorded.start_offset_us;
@@ -145,12 +153,14 @@ void add_causes(const RecordedProgram& recorded, const ReplayTimes& times, std::
       compare_operators(operator_times(times.flat, times.simulated, steps), kOperatorsCompared);
   analysis.awaited = awaited_operators(times.flat, times.simulated, times.costs, steps, starts);
   analysis.groups = traffic_by_group(analysis.simulated, platform);
+  // Collectives with members that were not recorded come last, since their times include waiting.
   std::vector<GroupTraffic> absent = traffic_of_absent_ranks(times.flat, times.simulated, steps, platform);
   std::move(absent.begin(), absent.end(), std::back_inserter(analysis.groups));
   analysis.rates = achieved_rates(times.flat, times.simulated, steps, analysis.simulated, platform);
   if (platform != nullptr) analysis.platform = platform->name;
 }
 
+// Fills in the published baseline.
 void add_baseline(const RecordedProgram& recorded, const Costs& costs, ReplayAnalysis& analysis) {
   const StreamBaseline baseline = stream_baseline(recorded.program, costs);
   analysis.baseline_ms = baseline.time_us * 1e-3;
@@ -180,6 +190,7 @@ ReplayAnalysis analyze_replay(const TraceSet& traces, const Replay& replay, cons
   analysis.kernel_start = replay.kernel_start;
   analysis.collective_waits = replay.collective_waits;
   analysis.variants = replay.variants;
+  // Constants refer to names by number, so they are converted to text here.
   for (const LearnedConstant& constant : recorded.constants) {
     analysis.constants.push_back({.name = describe(constant.delay, recorded.program.names),
                                   .value_us = constant.value_us,

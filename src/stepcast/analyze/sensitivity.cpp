@@ -16,18 +16,20 @@
 namespace stepcast {
 namespace {
 
+// The small change that shows whether another path becomes critical at once, and the speed-up of 10 %.
 constexpr double kSmallStep = 1e-3, kFaster = 1.1;
-// The simulated gain may differ by rounding from what the path says.
+// Relative to the step: smaller differences between the simulated gain and the path's are rounding errors.
 constexpr double kRounding = 1e-6;
 
 constexpr std::string_view kNone{}, kCopies = "copies", kInsideNodes = "nvlink", kBetweenNodes = "network",
                                     kHost = "host";
 
+// Assigns tasks and delays to resources by name. Names are those of ResourceSensitivity::resource.
 class Resources {
  public:
   explicit Resources(const SensitivityInput& input) : in_(input), program_(input.flat.program()) {}
 
-  // Empty: nobody's, such as waiting.
+  // The resource of a task; empty if no resource shortens it, such as waiting.
   std::string_view of(const TaskInfo& task) const {
     if (const CollectiveWork* transfer = program_.works.collective(task.work);
         transfer != nullptr || task.kind == TaskKind::collective ||
@@ -47,11 +49,13 @@ class Resources {
       default: return program_.works.host(task.work) != nullptr ? kHost : kNone;
     }
   }
+  // The resource of a delay: the host, if a faster host shortens it.
   std::string_view of(const EdgeInfo& edge) const {
     return in_.is_host_delay && in_.is_host_delay(edge) ? kHost : kNone;
   }
 
-  // Of a delay on the path: that of the work it is a share of, or its own.
+  // The resource of a delay on the path. A delay that is a share of its source task's time has the resource
+  // of that task.
   std::string_view of_delay(const PathStep& step) const {
     if (step.edge.share_of_source <= 0) return of(step.edge);
     std::string_view found = kNone;
@@ -67,7 +71,7 @@ class Resources {
   const Program& program_;
 };
 
-// By resource.
+// The time on the critical path in microseconds, by resource.
 std::map<std::string, double> on_the_path(const SensitivityInput& input) {
   const Resources resources{input};
   const CriticalPath path =
@@ -83,7 +87,7 @@ std::map<std::string, double> on_the_path(const SensitivityInput& input) {
   return path_us;
 }
 
-// By resource: what the step saves where it is a little faster.
+// The share of each resource as a difference quotient: the gain from 0.1 % faster times, divided by 0.001.
 Result<std::map<std::string, double>> by_differences(const SensitivityInput& input, double step_us) {
   const Resources resources{input};
   const Program& program = input.flat.program();
@@ -99,7 +103,9 @@ Result<std::map<std::string, double>> by_differences(const SensitivityInput& inp
   return us;
 }
 
-// The row of a resource of which `us` lie on the path, if any do. `saved_us`: of the step where its times change by a factor.
+// Adds the row of a resource, if `us` microseconds of it are on the path. `saved_us(factor)`: the gain if its
+// times are multiplied by `factor`. The gain falls short of the path's share if another path becomes
+// critical.
 Status add_resource(const std::string& resource, double us, double step_us,
                     const std::function<Result<double>(double factor)>& saved_us, Sensitivity& out) {
   if (us <= 0 || step_us <= 0) return Ok{};
@@ -116,6 +122,7 @@ Status add_resource(const std::string& resource, double us, double step_us,
   return Ok{};
 }
 
+// Largest gain first.
 void sort_by_gain(Sensitivity& out) {
   std::stable_sort(out.resources.begin(), out.resources.end(),
                    [](const auto& a, const auto& b) { return a.saved_ms > b.saved_ms; });
@@ -126,6 +133,8 @@ void sort_by_gain(Sensitivity& out) {
 Costs with_resource(const SensitivityInput& input, const std::string& resource, double factor) {
   const Resources resources{input};
   const Program& program = input.flat.program();
+  // Every task and every delay of the resource is scaled. Delays that are shares of tasks follow from the
+  // tasks.
   Costs costs = input.costs;
   for (std::size_t b = 0; b < program.blocks().size(); ++b) {
     const Block& block = program.block(BlockId{b});
@@ -162,6 +171,7 @@ Result<Sensitivity> sensitivity(const SensitivityInput& input) {
 
 namespace {
 
+// [GroupId] whether the group has ranks on several nodes.
 std::vector<bool> crossing(const std::vector<GroupPlacement>& places) {
   std::vector<bool> crosses;
   for (const GroupPlacement& place : places) crosses.push_back(place.n_nodes > 1);
@@ -218,6 +228,7 @@ Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
   CriticalPathOptions path;
   double longest = -1;
   for (std::size_t c = 0; c < prediction.ranks.size(); ++c) {
+    // The path must lead to the end of the longest step.
     const RecordedStepFacts& facts = recorded.facts[c];
     if (!facts.step_end_task.valid() || prediction.ranks[c].step.simulated_us <= longest) continue;
     longest = prediction.ranks[c].step.simulated_us;
@@ -231,6 +242,7 @@ Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
   const std::int64_t in_node = machine != nullptr ? machine->node.gpus_per_node : ranks;
   StepOrbit orbit{recorded};
   STEPCAST_ASSIGN(const StepPeriod period, orbit.period(prediction.costs, prediction.timeline));
+  // The step time here is the period of a steady series of steps (step_orbit.h).
   return sensitivity({.flat = flat,
                       .costs = prediction.costs,
                       .times = times,
@@ -249,6 +261,8 @@ void add_batch(Sensitivity& sensitive, double batch, double larger_batch, double
                double larger_step_ms) {
   if (!(larger_batch > batch) || !(step_ms > 0)) return;
   ResourceSensitivity row{.resource = "batch"};
+  // The elasticity is the relative change of the step over that of the batch. The gain is extrapolated
+  // linearly to a batch that is smaller by a factor of 1.1.
   row.elasticity = (larger_step_ms / step_ms - 1) / (larger_batch / batch - 1);
   row.path_ms = row.elasticity * step_ms;
   constexpr double kSmaller = 1 - 1 / 1.1;

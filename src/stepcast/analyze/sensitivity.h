@@ -1,11 +1,11 @@
-// What a step would gain if one resource were faster: kernels of a class, links, copies, the host.
+// The gain in step time if one resource were faster: kernels of a class, links, copies, the host.
 //
 //   const Sensitivity s = value(sensitivity({.flat = flat, .costs = costs, .times = times, ...}));
-//   s.resources.front().resource, .elasticity, .saved_ms      // the one of which 10 % buy most
+//   s.resources.front().resource, .elasticity, .saved_ms      // the resource for which 10 % save most
 //
-// Elasticity is the share of the step that lies on the critical path as work of the resource: if all of its work took
-// 1 % longer, the step would take so many hundredths of a percent longer, as long as the path stays where it is. Where
-// it does not, the simulated step of the changed times says what is left.
+// The elasticity of a resource is the share of its work in the critical path: if all its work took 1 %
+// longer, the step would take elasticity % longer, as long as the critical path does not change. If it
+// changes, the gain follows from simulating the step with the changed times.
 #pragma once
 
 #include <cstdint>
@@ -27,50 +27,59 @@
 
 namespace stepcast {
 
-// Time of the step with other times of the same Program, in us.
+// The step time in microseconds if the same Program had other costs.
 using StepOfCosts = std::function<Result<double>(const Costs&)>;
 
+// The step to analyse.
 struct SensitivityInput {
   const FlatProgram& flat;
   const Costs& costs;
   const TaskTimes& times;
   std::span<const double> rank_start_us;  // [rank class]
-  CriticalPathOptions path;               // to the end of the step whose length `step_us` gives
+  // The options of the path to the end of the step that `step_us` measures.
+  CriticalPathOptions path;
   StepOfCosts step_us;
-  std::vector<bool> crosses_nodes;                     // [GroupId]; empty: no group does
+  std::vector<bool> crosses_nodes;                     // [GroupId]; empty: no group crosses nodes
   std::function<bool(const EdgeInfo&)> is_host_delay;  // delays that a faster host shortens
-  bool has_host_segments = false;  // stretches of the host are its work, whoever priced them
-  // Where no path of one step sets it but a row of steps: what 0.1 % of a resource saves is its share.
+  // True if every cpu_segment counts as host work. Otherwise only tasks with HostWork do.
+  bool has_host_segments = false;
+  // True if the step time is that of a steady series of steps, which no critical path of one step determines.
+  // The share of a resource is then the difference quotient for 0.1 % faster times.
   bool in_a_row = false;
 };
 
+// One row per resource on the critical path, the largest gain first. Two or three simulations per resource.
 // Errors: those of `step_us`.
 [[nodiscard]] Result<Sensitivity> sensitivity(const SensitivityInput& input);
 
-// The same Costs with the times of one resource, as sensitivity() names it, scaled.
+// A copy of the costs with the times of one resource multiplied by `factor`. Resources have the names of
+// sensitivity().
 [[nodiscard]] Costs with_resource(const SensitivityInput& input, const std::string& resource, double factor);
 
-// Sensitivities of steps that were predicted: of a described one, and of recorded ranks.
+// The sensitivity of a step that was predicted from a description.
 [[nodiscard]] Result<Sensitivity> step_sensitivity(const PredictedStep& step);
 
-// Of a Program that was simulated with `costs`. `crosses_nodes` and `has_host_segments`: see SensitivityInput.
+// The sensitivity of a Program that was simulated with `costs`. `crosses_nodes`, `has_host_segments`: see
+// SensitivityInput.
 [[nodiscard]] Result<Sensitivity> program_sensitivity(const Program& program, const Costs& costs,
                                                       const Timeline& timeline,
                                                       std::vector<bool> crosses_nodes,
                                                       bool has_host_segments = false);
 
-// Of a step that is no Program: `step_ms` forecasts it with one part, as `--what-if` calls it, so many times as fast; with an
-// empty part as it is.
+// The sensitivity of a step without a Program. `step_ms(part, speed)` forecasts the step with one part of
+// `--what-if` at `speed` times its speed; an empty part means no change.
 [[nodiscard]] Result<Sensitivity> what_if_sensitivity(
     std::span<const std::string_view> parts,
     const std::function<Result<double>(std::string_view part, double speed)>& step_ms);
 
-// Of the longest step of all ranks; links between nodes are those of a platform with so many GPUs in a node.
+// The sensitivity of the longest step of all recorded ranks. Which links are between nodes follows from the
+// number of GPUs per node of the target platform.
 [[nodiscard]] Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
                                                     const TracePredictionOptions& options,
                                                     const FlatProgram& flat, const TaskTimes& times);
 
-// Adds the row of the batch, by the difference between the steps of two batches.
+// Adds a row for the batch, from the difference between the step times of two batches, at its place in the
+// order.
 void add_batch(Sensitivity& sensitive, double batch, double larger_batch, double step_ms,
                double larger_step_ms);
 

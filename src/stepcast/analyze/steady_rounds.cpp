@@ -10,11 +10,11 @@
 namespace stepcast {
 namespace {
 
-// Times repeat if they differ by less than this share of what was simulated: rounding.
+// Times are the same if they differ by less than this fraction of the simulated time: rounding errors.
 constexpr double kSameShare = 4e-11;
 
-// What a rank does in a stretch of time, from its beginning; without the transfer that it waits for at the end, which the
-// last round has nobody to send.
+// One activity of a rank in a window, relative to the start of the window. The transfer that the rank waits
+// for at the end of the window is left out, because in the last round no rank sends it.
 struct Doing {
   std::uint16_t lane = 0;
   NameId name;
@@ -33,7 +33,8 @@ void for_each_task(const FlatProgram& flat, const TaskTimes& times, RankClassId 
     visit(block.lane_codes()[t], block.tasks()[t], of_class[first + t]);
 }
 
-// Of instances near a round: those far from it have nothing in windows next to it.
+// The activities of a rank in a window next to a round. Only instances near the round are searched: others
+// have no tasks there. Activities of at most `shortest_us` are left out.
 std::vector<Doing> doings(const FlatProgram& flat, const TaskTimes& times, RankClassId c,
                           const LeftOutRounds::Round& round, Interval window, double shortest_us) {
   std::vector<Doing> all;
@@ -51,7 +52,8 @@ std::vector<Doing> doings(const FlatProgram& flat, const TaskTimes& times, RankC
   return all;
 }
 
-// The end of the last computation before a round: there nothing but transfers is under way.
+// The start of a round: the end of the last computation before it. At that moment only transfers are in
+// progress.
 double begin_of_round(const FlatProgram& flat, const TaskTimes& times, RankClassId c,
                       const LeftOutRounds::Round& round) {
   double end_us = 0;
@@ -63,6 +65,7 @@ double begin_of_round(const FlatProgram& flat, const TaskTimes& times, RankClass
   return end_us;
 }
 
+// Whether two lists of activities are equal within the tolerance.
 bool same(const std::vector<Doing>& a, const std::vector<Doing>& b, double tolerance_us) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Doing& x, const Doing& y) {
     return x.lane == y.lane && x.name == y.name &&
@@ -71,8 +74,8 @@ bool same(const std::vector<Doing>& a, const std::vector<Doing>& b, double toler
   });
 }
 
-// The steps of the path from one moment of a round to the same a period later; none if it does not come by the same
-// task again.
+// The steps of the path within one period: from a task back to the same task one period earlier. Nothing if
+// the path does not pass the same task again.
 std::optional<CriticalPath> round_of(const CriticalPath& path, const SteadyRounds& rounds,
                                      const FlatProgram& flat, double tolerance_us) {
   const auto ends_before = [](const PathStep& step, double us) { return step.time.end_us < us; };
@@ -100,6 +103,7 @@ std::optional<CriticalPath> round_of(const CriticalPath& path, const SteadyRound
   return std::nullopt;
 }
 
+// sum += count * round, element by element.
 template <class Values>
 void add_values(const Values& round, double count, Values& sum) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += count * round[i];
@@ -112,7 +116,10 @@ std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatP
   if (step.rounds.of_class.empty()) return std::nullopt;
   SteadyRounds rounds{.left_out = step.rounds, .windows = {}, .path = {}, .round_of_path = {}};
   const double short_us = step.timeline.end_us(), tolerance_us = kSameShare * short_us;
+  // The period follows from the length of the whole step, which the cost model knows without writing out all
+  // rounds.
   rounds.period_us = (step.summary.times.step_us - short_us) / rounds.left_out.count;
+  // Compare the period before each class's round with the round itself.
   for (std::size_t c = 0; c < flat.class_count(); ++c) {
     const double begin_us = begin_of_round(flat, times, RankClassId{c}, rounds.left_out.of_class[c]);
     const Interval before{begin_us - rounds.period_us, begin_us}, now{begin_us, begin_us + rounds.period_us};
@@ -156,6 +163,7 @@ void add_rounds(double count, double left_out_us, const RankBreakdown& round, Ra
     add_values(round.streams[s].idle.by_cause_us, count, stream.idle.by_cause_us);
     stream.tasks += more * round.streams[s].tasks;
   }
+  // Threads of described steps have one entry, since their tasks are in no framework operator.
   for (std::size_t t = 0; t < rank.threads.size(); ++t) {
     ThreadBreakdown& thread = rank.threads[t];
     add(&ThreadBreakdown::busy_us, thread, round.threads[t]);

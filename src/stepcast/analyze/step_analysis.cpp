@@ -15,7 +15,8 @@ namespace {
 
 using Rank = StepAnalysis::Rank;
 
-// As stream_times_us(), of what bodies stand for.
+// stream_times_us() with bodies expanded: the representing task is replaced by the tasks of its body on all
+// lanes.
 std::vector<double> stream_us(const AnalysisInput& input, RankClassId c, InstanceRange instances) {
   const Program& program = input.flat.program();
   std::vector<double> us = stream_times_us(program, input.costs, c, instances);
@@ -33,6 +34,7 @@ std::vector<double> stream_us(const AnalysisInput& input, RankClassId c, Instanc
   return us;
 }
 
+// The entry of a rank, without rounds.
 Rank rank_of(const AnalysisInput& input, RankBreakdown parts) {
   const Program& program = input.flat.program();
   const RankClassId c = parts.rank_class;
@@ -49,7 +51,8 @@ Rank rank_of(const AnalysisInput& input, RankBreakdown parts) {
   return rank;
 }
 
-// Tasks of a round on every lane: of its instances, whatever touches its window.
+// Sets the number of tasks in a round, by the instances of the round. Counting what touches the window would
+// count tasks twice that cross its borders.
 void count_tasks(const FlatProgram& flat, const LeftOutRounds::Round& instances, RankBreakdown& round) {
   const Program& program = flat.program();
   const RankClass& ranks = program.rank_class(round.rank_class);
@@ -65,11 +68,12 @@ void count_tasks(const FlatProgram& flat, const LeftOutRounds::Round& instances,
     }
   }
   for (StreamBreakdown& stream : round.streams) stream.tasks = tasks[stream.lane];
-  // Tasks of a described step are in no framework op.
+  // Tasks of a described step are in no framework operator, so there is at most one entry.
   for (ThreadBreakdown& thread : round.threads)
     if (!thread.busy_by_op.empty()) thread.busy_by_op.front().tasks = tasks[thread.lane];
 }
 
+// Breaks down every class, and the window of one round of it.
 void add_ranks(const AnalysisInput& input, const AnalysisOptions& options, StepAnalysis& analysis) {
   const auto broken_down = [&](std::span<const Interval> windows) {
     return break_down(input.flat, input.times, input.costs, windows, input.rank_start_us, options.only);
@@ -87,7 +91,8 @@ void add_ranks(const AnalysisInput& input, const AnalysisOptions& options, StepA
   }
 }
 
-// With what a round adds; it is a part of the path.
+// The parts of the whole path, each with the share of one round. Every part of a round occurs in the whole
+// path.
 std::vector<StepAnalysis::PathPart> parts_of(std::vector<PathShare> whole,
                                              const std::vector<PathShare>& round) {
   std::vector<StepAnalysis::PathPart> parts;
@@ -102,6 +107,7 @@ std::vector<StepAnalysis::PathPart> parts_of(std::vector<PathShare> whole,
   return parts;
 }
 
+// Fills in the critical path. With left-out rounds it was computed before, to check that it repeats.
 void add_path(const AnalysisInput& input, const AnalysisOptions& options, StepAnalysis::Path& out) {
   CriticalPath own;
   if (input.rounds == nullptr)
@@ -131,7 +137,7 @@ void add_path(const AnalysisInput& input, const AnalysisOptions& options, StepAn
 StepAnalysis analyse(const AnalysisInput& input, const AnalysisOptions& options) {
   StepAnalysis analysis;
   for (const RankGroup& group : input.flat.program().groups()) analysis.groups.push_back(group.label);
-  // Two parts that need nothing of each other. They are short: nobody stops one of them.
+  // Two independent parts run in parallel. They are short, so a stop request does not interrupt them.
   const StopScope to_the_end{std::stop_token{}};
   const Status done =
       parallel_for(options.only ? 1 : 2, input.flat.threads(), [&](std::size_t part) -> Status {

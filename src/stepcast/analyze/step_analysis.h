@@ -1,6 +1,6 @@
-// What the times of a Program come to: where they go on a rank of every class, its collectives, the critical path. A
-// Forecast is made of it (make_forecast.h); what the rounds of a pipeline add that a Program leaves out stands beside it, so
-// that one analysis serves steps of any number of micro-batches.
+// The analysis of the times of a Program: the breakdown of a rank of each class, the collectives and the
+// critical path. make_forecast() turns it into a Forecast. The contribution of left-out rounds of a pipeline
+// is stored separately, so one analysis serves steps of any number of micro-batches.
 #pragma once
 
 #include <cstddef>
@@ -22,53 +22,61 @@
 
 namespace stepcast {
 
+// The times to analyse.
 struct AnalysisInput {
   const FlatProgram& flat;
   const Costs& costs;
   const TaskTimes& times;                 // simulated or measured
-  std::span<const Interval> windows;      // [rank class]: its step
-  std::span<const double> rank_start_us;  // [rank class]: when its lanes became free
+  std::span<const Interval> windows;      // [rank class] the window of its step
+  std::span<const double> rank_start_us;  // [rank class] when its lanes became free
   CriticalPathOptions path{};
-  // Of a Program that leaves rounds out; windows and times are without them.
+  // Given if the Program leaves rounds out. Windows and times do not include them.
   const SteadyRounds* rounds = nullptr;
 };
 
+// The content of the analysis.
 struct AnalysisOptions {
-  std::size_t collectives = 256;  // to list, those with most waiting and transfer; 0 is all
-  bool path_steps = false;        // list every step of the path
-  // This class alone, no collectives and no path: for rows of many forecasts.
+  // The number of collectives to list, those with most waiting and transfer; 0: all.
+  std::size_t collectives = 256;
+  bool path_steps = false;  // list every step of the path
+  // Only this class, no collectives and no path. For tables of many forecasts.
   std::optional<RankClassId> only{};
   friend bool operator==(const AnalysisOptions&, const AnalysisOptions&) = default;
 };
 
+// The result. Values only.
 struct StepAnalysis {
-  // A rank of a class. What `round` holds comes on top for each round that is left out.
+  // One rank of a class. For each round that is left out, `round` is added to `parts`.
   struct Rank {
     std::string name;
     std::optional<std::int64_t> recorded_rank;
     std::uint64_t n_ranks = 1;
     double start_offset_us = 0;
     RankBreakdown parts, round;
-    std::vector<double> stream_us, round_stream_us;  // [lane] durations of its tasks; 0 for threads
+    // [lane] sum of the durations of its tasks, of the whole Program and of one round; 0 for CPU threads.
+    std::vector<double> stream_us, round_stream_us;
   };
+  // A part of the critical path: the whole Program's and that of one round.
   struct PathPart {
     std::string what;
     double us = 0, round_us = 0;
     std::uint64_t steps = 0, round_steps = 0;
   };
+  // The critical path, as far as forecasts need it.
   struct Path {
     double length_us = 0;
     std::optional<std::uint32_t> ends_on;
     std::uint64_t n_steps = 0, round_steps = 0;
-    std::vector<PathPart> by_class, by_rank, by_name;  // those that are longest in `us` first
+    std::vector<PathPart> by_class, by_rank, by_name;  // longest in `us` first
     std::vector<ForecastPathStep> steps;
   };
   std::vector<Rank> ranks;
-  std::vector<std::string> groups;  // labels, [GroupId]
+  std::vector<std::string> groups;  // [GroupId] labels
   CollectiveList collectives;
   Path path;
 };
 
+// Analyses the times of a Program. Cannot fail. Uses two threads if there are enough tasks.
 [[nodiscard]] StepAnalysis analyse(const AnalysisInput& input, const AnalysisOptions& options);
 
 }  // namespace stepcast

@@ -9,10 +9,10 @@
 namespace stepcast {
 namespace {
 
-constexpr double kLeastGain = 0.01;    // of the step, to be worth a name
-constexpr double kMostlyCopies = 0.5;  // of what the GPU saves
+constexpr double kLeastGain = 0.01;    // fraction of the step; smaller gains are not named
+constexpr double kMostlyCopies = 0.5;  // fraction of the GPU's gain
 
-// The same times with those of the tasks that are meant halved.
+// A copy of the costs with half the durations of the tasks that `meant` selects.
 template <class Meant>
 Costs twice_as_fast(const RecordedProgram& recorded, const Costs& costs, const Meant& meant) {
   Costs faster = costs;
@@ -25,16 +25,18 @@ Costs twice_as_fast(const RecordedProgram& recorded, const Costs& costs, const M
   return faster;
 }
 
-// As what-ifs tell them (recorded_prices.h).
+// The same distinction as for `--what-if` (recorded_prices.h).
 bool is_transfer(const Program& program, const TaskInfo& task) {
   return task.kernel_class == KernelClass::communication || program.works.collective(task.work) != nullptr;
 }
 
+// Tasks on GPU streams, except waiting.
 bool is_gpu_work(const TaskInfo& task) {
   return task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset ||
          task.kind == TaskKind::collective;
 }
 
+// The costs with one resource at twice its speed.
 Costs twice_as_fast(const RecordedProgram& recorded, const Costs& costs, StepResource resource) {
   if (resource != StepResource::host) {
     return twice_as_fast(recorded, costs, [&](const TaskInfo& task) {
@@ -84,6 +86,7 @@ Result<StepBinding> step_binding(const RecordedProgram& recorded, const Costs& c
   }
   std::stable_sort(binding.gains.begin(), binding.gains.end(),
                    [](const ResourceGain& a, const ResourceGain& b) { return a.saved_us > b.saved_us; });
+  // Distinguishes "bound by copies" from "GPU-bound".
   if (binding.gains.front().resource == StepResource::gpu) {
     STEPCAST_ASSIGN(binding.copies_saved_us, saved(twice_as_fast(recorded, costs, is_copy)));
   }

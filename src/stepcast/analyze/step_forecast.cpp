@@ -22,10 +22,11 @@
 namespace stepcast {
 namespace {
 
+// The work of a step, and the peak of the GPU.
 ForecastThroughput work_of_step(const StepPrediction& step, const Layout& layout, const Transformer& model) {
   ForecastThroughput work;
   work.samples_per_step = static_cast<double>(layout.batch.global_batch_sequences);
-  // A pair of texts has two lengths: its tokens are no measure.
+  // Samples of such networks have two lengths (pairs of texts), so tokens do not measure the work.
   if (!model.network) work.tokens_per_step = step.tokens_per_step;
   work.sample = sample_name(model.network.get());
   work.model_flops = step.model_flops;
@@ -34,7 +35,7 @@ ForecastThroughput work_of_step(const StepPrediction& step, const Layout& layout
   return work;
 }
 
-// Nothing where no links are shared.
+// The contention on shared links between nodes. Nothing if no links are shared.
 std::optional<ForecastNetwork> network_of(const StepForecastInput& input, const PricedStep& parts) {
   const NetworkUse& use = parts.network;
   const std::optional<Network>& network = input.platform.node.network;
@@ -55,6 +56,7 @@ std::optional<ForecastNetwork> network_of(const StepForecastInput& input, const 
 
 }  // namespace
 
+// Times are in microseconds already; only names and types change.
 std::vector<ForecastItemList> explained_items(const std::vector<ExplainedList>& lists) {
   std::vector<ForecastItemList> all;
   for (const ExplainedList& list : lists) {
@@ -94,6 +96,7 @@ ForecastCoverage forecast_coverage(const Coverage& coverage) {
   return shares;
 }
 
+// At most 20 settings; the names are keys of the JSON.
 std::vector<Setting> settings_of(const Layout& layout, const Transformer& model) {
   std::vector<Setting> settings;
   settings.reserve(20);
@@ -162,10 +165,11 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
 
 namespace {
 
-// What the host's times rest on, where an eager stack waits for them. Empty: it does not.
+// A note about the source of the host's times, if the GPU waits for an eager host for more than kWorthSaying
+// of the step. Empty otherwise.
 std::string note_of_host(const StepForecastInput& input, const PricedStep& parts,
                          const StepPrediction& summary) {
-  constexpr double kWorthSaying = 0.02;  // of the step
+  constexpr double kWorthSaying = 0.02;  // fraction of the step
   if (summary.shares.host_us <= kWorthSaying * summary.step.time.value() || parts.operator_launches <= 1 ||
       input.layout.layer.operator_launches)
     return {};
@@ -177,7 +181,8 @@ std::string note_of_host(const StepForecastInput& input, const PricedStep& parts
       parts.launch_us, from.empty() ? "host times of the platform" : from);
 }
 
-// All that does not follow from its times.
+// The members of the forecast that do not follow from its times: the question, work, memory, notes. Error:
+// the memory cannot be computed.
 Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& parts,
                           const StepPrediction& summary, const StepForecastOptions& options) {
   if (options.shares != nullptr) *options.shares = summary.shares;
@@ -190,6 +195,7 @@ Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& part
   asked.n_gpus = static_cast<std::uint64_t>(summary.n_gpus);
   asked.layout = settings_of(input.layout, input.model);
   asked.throughput = work_of_step(summary, input.layout, input.model);
+  // Replicas on other pools take more or fewer samples, and FLOPs and tokens change in proportion.
   asked.throughput.samples_per_step = *asked.throughput.samples_per_step * options.work_share;
   for (std::optional<double>* work :
        {&asked.throughput.tokens_per_step, &asked.throughput.model_flops, &asked.throughput.hardware_flops})
@@ -210,12 +216,14 @@ Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& part
   return asked;
 }
 
+// With only_critical, the analysis covers the critical stage alone.
 AnalysisOptions analysis_options(const ForecastOptions& options, std::uint32_t critical_stage) {
   AnalysisOptions analysis{.collectives = options.collectives, .path_steps = options.path_steps, .only = {}};
   if (options.only_critical) analysis.only = RankClassId{std::size_t{critical_stage}};
   return analysis;
 }
 
+// Analyses a simulated step: all ranks start at 0 and have the whole step as their window.
 StepAnalysis analysis_of(const PredictedStep& step, const FlatProgram& flat, const TaskTimes& times,
                          const SteadyRounds* rounds, const AnalysisOptions& options) {
   const std::vector<Interval> windows(flat.class_count(), Interval{0, step.timeline.end_us()});
@@ -230,7 +238,7 @@ StepAnalysis analysis_of(const PredictedStep& step, const FlatProgram& flat, con
                  options);
 }
 
-// As StepModel::price() does, into a step that may be another one's.
+// Prices a step like StepModel::price(), but into `parts` that may contain another step, to reuse its memory.
 Status price(const StepForecastInput& input, PricedStep& parts) {
   parts.layers.clear();
   parts.embedding = parts.head = {};
@@ -240,11 +248,13 @@ Status price(const StepForecastInput& input, PricedStep& parts) {
   return worker.finish(input.model, layout, parts);
 }
 
+// The profiles of the step's bodies; nothing if the step has none.
 std::optional<BodyProfiles> bodies_of(const PredictedStep& step) {
   if (!step.bodies) return std::nullopt;
   return std::optional<BodyProfiles>{std::in_place, *step.bodies};
 }
 
+// The coverage of one round: by how often each block runs in it.
 Coverage coverage_of_round(const PredictedStep& step) {
   std::vector<double> runs(step.program.blocks().size(), 0.0);
   for (std::size_t c = 0; c < step.rounds.of_class.size(); ++c) {
@@ -255,6 +265,7 @@ Coverage coverage_of_round(const PredictedStep& step) {
   return coverage_of(step.program, step.prices, runs, step.bodies ? &*step.bodies : nullptr);
 }
 
+// The forecast of a step that was simulated with all micro-batches.
 Result<Forecast> forecast_of(const StepForecastInput& input, const PredictedStep& step,
                              const StepForecastOptions& options) {
   STEPCAST_ASSIGN(Forecast asked, asked_of(input, step.parts, step.summary, options));
@@ -271,16 +282,17 @@ Result<Forecast> forecast_of(const StepForecastInput& input, const PredictedStep
 
 }  // namespace
 
-// Few micro-batches of a step, analysed, with the round of theirs that repeats.
+// The analysis of a short step, and the round of it that repeats.
 struct ShortSteps::Known {
-  bool repeats = false;  // the rest says nothing where it is false
-  bool all = false;      // no round is left out
-  double end_us = 0;
+  bool repeats = false;  // the step has a steady state; the members below are valid only then
+  bool all = false;      // no round is left out, so there is nothing to add
+  double end_us = 0;     // end of the short step
   StepAnalysis analysis;
   Coverage coverage, round_coverage;
 };
 
-// What it depends on. Of `layout` the number of sequences does not count, and `parts` are those of few micro-batches.
+// Everything that the analysis depends on. The number of sequences in `layout` is ignored, and `parts` are
+// those of the short step.
 struct ShortSteps::Key {
   StepAssumptions assumptions;
   AnalysisOptions options;
@@ -289,10 +301,10 @@ struct ShortSteps::Key {
 };
 
 struct ShortSteps::Impl {
-  // Each takes up to half a megabyte.
+  // The largest number of entries. Each takes up to half a megabyte.
   static constexpr std::size_t kMost = 48;
   Recent<Key, std::shared_ptr<const Known>> known{kMost};
-  PricedStep parts;  // of the step at hand, kept for its memory
+  PricedStep parts;  // the current step; kept to reuse its memory
 };
 
 ShortSteps::ShortSteps() : impl_(std::make_unique<Impl>()) {}
@@ -311,6 +323,7 @@ Result<std::shared_ptr<const ShortSteps::Known>> ShortSteps::of(PricedStep& part
     step.work.micro_batches = step.schedule.shape.micro_batches = n;
   };
   set_micro_batches(parts, micro_batches);
+  // The only member that may differ is overwritten before the comparison.
   const std::shared_ptr<const Known>* known = impl_->known.find_if([&](Key& key) {
     key.layout.batch.global_batch_sequences = layout.batch.global_batch_sequences;
     return key.options == options && key.assumptions == assumptions && key.layout == layout &&
@@ -341,6 +354,7 @@ Result<std::shared_ptr<const ShortSteps::Known>> ShortSteps::of(PricedStep& part
 Result<std::optional<Estimate>> step_time(const StepForecastInput& input) {
   PricedStep parts;
   STEPCAST_TRY(price(input, parts));
+  // step_forecast() would fail if it had to simulate more micro-batches than this in full.
   if (parts.schedule.shape.micro_batches > kMostMicroBatchesWrittenOut) return std::optional<Estimate>{};
   STEPCAST_TRY(memory_forecast(parts.work, input.model, input.layout, input.platform.device.memory_size));
   return std::optional{input.steps.predict(parts, input.layout).step};
@@ -367,6 +381,7 @@ Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known
   PricedStep& parts = known.impl_->parts;
   STEPCAST_TRY(price(input, parts));
   const PipelineShape shape = parts.schedule.shape;
+  // Longer and longer short steps are tried until one has a steady state or the whole step is short enough.
   for (int doubled = 0; !options.forecast.path_steps; ++doubled) {
     const std::uint32_t few = short_step_micro_batches(shape, doubled);
     if (few == shape.micro_batches) break;
@@ -389,6 +404,7 @@ Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known
                           .left_out_us = summary.times.step_us - step->end_us},
                          std::move(asked), options.forecast);
   }
+  // No steady state was found, or all steps of the path are listed: simulate everything.
   STEPCAST_ASSIGN(const PredictedStep step,
                   predict_short_step(std::move(parts), input.layout, steps, shape.micro_batches,
                                      !options.forecast.path_steps));

@@ -1,4 +1,4 @@
-// The Forecast of a described training step.
+// Makes the Forecast of a described training step.
 //
 //   const StepModel steps{platform};
 //   STEPCAST_ASSIGN(const Forecast f, step_forecast(model, layout, platform, steps));
@@ -27,6 +27,7 @@
 
 namespace stepcast {
 
+// The job, the platform, and the model of its step time.
 struct StepForecastInput {
   const Transformer& model;
   const Layout& layout;
@@ -34,26 +35,30 @@ struct StepForecastInput {
   const StepModel& steps;
 };
 
+// What the forecast contains beyond the step.
 struct StepForecastOptions {
-  bool explained = false;  // also the operations of every kind of layer
-  // Where stages lie on several pools of GPUs; the first is that of `platform` and `steps`.
+  bool explained = false;  // also list the operations of each kind of layer
+  // Given if pipeline stages run on several pools of GPUs. The first pool must be that of `platform` and
+  // `steps`.
   std::span<const StagePool> pools{};
-  std::optional<double> peak_tflops_per_gpu{};  // of all pools, the mean
-  double work_share =
-      1;  // of the step's samples over those that `layout` says: replicas of other pools have fewer or more
+  std::optional<double> peak_tflops_per_gpu{};  // mean over all pools
+  // The samples of the step as a fraction of those that `layout` gives, since replicas on other pools take
+  // fewer or more.
+  double work_share = 1;
   ForecastOptions forecast{};
-  StepShares* shares = nullptr;  // filled in: where the step goes, as `plan` has it
+  StepShares* shares = nullptr;  // if not null, receives where the step goes, as `plan` uses it
 };
 
-// Short steps that were simulated and analysed: how a pipeline fills, repeats a round and drains. Steps that differ in their
-// number of micro-batches alone have them in common. One per StepModel.
+// A cache of short steps that were simulated and analysed: how a pipeline fills, repeats a round and drains.
+// Steps that differ only in their number of micro-batches share an entry. Use one cache per StepModel; not
+// thread-safe.
 class ShortSteps {
  public:
   ShortSteps();
   ShortSteps(ShortSteps&&) noexcept;
   ShortSteps& operator=(ShortSteps&&) noexcept;
   ~ShortSteps();
-  // That are remembered.
+  // The number of short steps in the cache.
   [[nodiscard]] std::size_t size() const;
 
  private:
@@ -62,29 +67,32 @@ class ShortSteps {
   struct Known;
   struct Key;
   struct Impl;
-  // `parts` are those of the whole step, and are so again when it returns.
+  // The short step of `parts` with `micro_batches` micro-batches, from the cache or computed. Changes `parts`
+  // temporarily and restores it before it returns.
   Result<std::shared_ptr<const Known>> of(PricedStep& parts, const Layout& layout, const StepModel& steps,
                                           std::uint32_t micro_batches, const AnalysisOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 
-// All ranks run from 0 to the end of the step. Where a pipeline comes to a steady state only some rounds of it are
-// simulated, the others are added: the forecast of all (the last step_forecast()) but for rounding. With `path_steps` all
-// are. Errors: those of predict_step and memory_forecast.
+// The forecast of a described step. All ranks run from 0 to the end of the step. If the pipeline reaches a
+// steady state, only some of its rounds are simulated and the others are added; the result equals that of the
+// full simulation except for rounding. With `path_steps` everything is simulated. Errors: those of
+// predict_step and memory_forecast.
 [[nodiscard]] Result<Forecast> step_forecast(const Transformer& model, const Layout& layout,
                                              const Platform& platform, const StepModel& steps,
                                              const StepForecastOptions& options = {});
-// The same, with what is known from other steps.
+// The same with a cache of short steps, for many forecasts with one StepModel.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known,
                                              const StepForecastOptions& options = {});
-// What the forecast of `input` says that the step takes. Errors: those of step_forecast(); nothing where the step is one of
-// those that may have more.
+// The step time that step_forecast() would give, much faster. Errors: those of step_forecast(). Nothing if
+// the step has more micro-batches than can be simulated in full, because step_forecast() might then fail.
 [[nodiscard]] Result<std::optional<Estimate>> step_time(const StepForecastInput& input);
-// Of a step with all of its micro-batches, which predict_step() gave.
+// The same for a step that predict_step() has simulated with all micro-batches.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedStep& step,
                                              const StepForecastOptions& options = {});
 
-// The choices that a person compares layouts by, by name.
+// Conversions of parts of a prediction into members of a Forecast. settings_of(): the choices by which users
+// compare layouts.
 [[nodiscard]] ForecastCoverage forecast_coverage(const Coverage& coverage);
 [[nodiscard]] std::vector<ForecastItemList> explained_items(const std::vector<ExplainedList>& lists);
 [[nodiscard]] std::vector<Setting> settings_of(const Layout& layout, const Transformer& model);

@@ -24,21 +24,25 @@
 namespace stepcast {
 namespace {
 
-constexpr double kPartial = 0.5;            // of the median step
-constexpr double kSlower = 0.1;             // than the steady steps
-constexpr double kDeviations = 4;           // of the steady steps
-constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
+constexpr double kPartial = 0.5;   // fraction of the median step
+constexpr double kSlower = 0.1;    // relative to the steady steps
+constexpr double kDeviations = 4;  // standard deviations of the steady steps
+// Median absolute deviation to standard deviation, for a normal distribution.
+constexpr double kMadToDeviation = 1.4826;
+// Fewer steps than this cannot tell a warm-up from noise.
 constexpr std::size_t kFewestSteady = 3;
 
 double& at(std::array<double, kStepPartCount>& parts, StepPart part) {
   return parts[static_cast<std::size_t>(part)];
 }
 
-// Time of an operator as a linear function of its work, by least squares over ranks and steps; neither part
-// negative. FLOPs and bytes of one operator go up and down together: bytes stand for both.
+// The time of an operator as a linear function of its work: least squares over ranks and steps, with neither
+// the slope nor the constant negative. Work is measured in bytes, since FLOPs and bytes of one operator rise
+// and fall together.
 class WorkLine {
  public:
   void add(double work, double us) { points_.emplace_back(work, us); }
+  // Fits the line to the points that were added.
   void fit() {
     const auto n = static_cast<double>(points_.size());
     double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
@@ -51,7 +55,8 @@ class WorkLine {
       xy += (x - mean_x) * (y - mean_y);
     }
     slope_ = xx > 0 ? std::max(0.0, xy / xx) : 0;
-    if (slope_ * mean_x > mean_y && mean_x > 0) slope_ = mean_y / mean_x;  // nothing takes less than no time
+    // A negative constant would mean negative times for little work: force the line through the origin.
+    if (slope_ * mean_x > mean_y && mean_x > 0) slope_ = mean_y / mean_x;
     constant_ = mean_y - slope_ * mean_x;
   }
   [[nodiscard]] double us(double work) const { return constant_ + slope_ * work; }
@@ -61,8 +66,10 @@ class WorkLine {
   double constant_ = 0, slope_ = 0;
 };
 
+// The work of an operator: bytes, or FLOPs if the bytes are unknown.
 double work_in(const OperatorSample& sample) { return sample.bytes > 0 ? sample.bytes : sample.flops; }
 
+// The steps that the statistics include.
 std::vector<const StepSample*> counted(std::span<const StepSample> steps) {
   std::vector<const StepSample*> all;
   for (const StepSample& step : steps)
@@ -70,12 +77,13 @@ std::vector<const StepSample*> counted(std::span<const StepSample> steps) {
   return all;
 }
 
-// Into the ranks of `series`: how far their GPU time is from the mean rank's, by data and by hardware.
+// Fills in how far each rank's GPU time is from that of the mean rank, split in two parts. Data: what the
+// linear model of each operator predicts from the rank's work. Hardware: the remaining difference.
 void add_skew(const std::vector<const StepSample*>& steps, ForecastSeries& series) {
   const std::size_t n_ranks = series.ranks.size();
   const auto n_steps = static_cast<double>(steps.size());
   std::map<std::string_view, WorkLine> lines;
-  // Every rank of every step is a point, also those that do not run the operator.
+  // Each rank of each step is one point. Ranks that do not run the operator contribute none.
   for (const StepSample* step : steps) {
     for (const RankSample& rank : step->ranks)
       for (const OperatorSample& op : rank.operators) lines[op.op].add(work_in(op), op.gpu_us);
@@ -101,13 +109,14 @@ void add_skew(const std::vector<const StepSample*>& steps, ForecastSeries& serie
   }
 }
 
-// Variance of the step, and its covariance with every part.
+// The variance of step times and their covariance with each part. The sum of covariances is the variance, so
+// the shares sum to 1.
 struct Spread {
   double variance = 0;
   std::array<double, kStepPartCount> with{};
   std::size_t n = 0;
 
-  // `rows`: parts of one step each.
+  // Adds steps to the sums, relative to their own mean. Each row has the parts of one step.
   void add(const std::vector<std::array<double, kStepPartCount>>& rows) {
     const auto count = static_cast<double>(rows.size());
     std::array<double, kStepPartCount> mean{};
@@ -121,15 +130,19 @@ struct Spread {
     }
     n += rows.size();
   }
+  // The share of a part in the variance.
   [[nodiscard]] double share(std::size_t part) const { return variance > 0 ? with[part] / variance : 0; }
+  // The standard deviation of the step time.
   [[nodiscard]] double deviation_ms() const {
     return n > 0 ? 1e-3 * std::sqrt(variance / static_cast<double>(n)) : 0;
   }
 };
 
+// Fills in the standard deviations over steps and over ranks, and the shares of the parts in both.
 void add_spread(const std::vector<const StepSample*>& steps, ForecastSeries& series) {
   using Row = std::array<double, kStepPartCount>;
   const std::size_t n_ranks = series.ranks.size();
+  // Over steps: each rank relative to its own mean. Over ranks: the mean steps relative to their mean.
   Spread over_steps, over_ranks;
   std::vector<Row> means(n_ranks, Row{});
   for (std::size_t c = 0; c < n_ranks; ++c) {
@@ -150,6 +163,7 @@ void add_spread(const std::vector<const StepSample*>& steps, ForecastSeries& ser
   }
 }
 
+// The quantiles of the positive times that `time_of` returns for the steps.
 template <class TimeOf>
 ForecastQuantiles quantiles_over(const std::vector<const StepSample*>& steps, const TimeOf& time_of) {
   std::vector<double> us;
@@ -201,6 +215,8 @@ StepSample sample_step(const RecordedProgram& recorded, const Costs& costs, cons
         b.idle.of(IdleCause::other_rank) + b.idle.of(IdleCause::pipeline);
     double sum = 0;
     for (const double us : rank.parts_us) sum += us;
+    // Transfers hidden behind computation are not part of the step, so the rest is what the other parts
+    // leave.
     at(rank.parts_us, StepPart::rest) = b.window.length_us() - sum;
   }
   for (const OperatorTimes& op : operator_times(flat, times, windows)) {
@@ -218,12 +234,14 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
     us.push_back(step.measured_us() > 0 ? step.measured_us() : step.simulated_us());
     if (step.left_out.empty()) whole.push_back(us.back());
   }
+  // Too few steps for a decision: include all of them.
   if (whole.size() <= kFewestSteady) return;
   const double middle = median(whole);
   for (const std::size_t end : {std::size_t{0}, steps.size() - 1})
     if (steps[end].left_out.empty() && us[end] < kPartial * middle)
       steps[end].left_out =
           fmt::format("partial: {:.3f} ms, median step {:.3f} ms", 1e-3 * us[end], 1e-3 * middle);
+  // From the first step on, each step is compared with all steps behind it until one is steady.
   for (std::size_t i = 0; i < steps.size() / 2; ++i) {
     if (!steps[i].left_out.empty()) continue;
     std::vector<double> later, distance;
@@ -232,6 +250,8 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
     if (later.size() < kFewestSteady) return;
     const double steady = median(later);
     for (const double time : later) distance.push_back(std::abs(time - steady));
+    // The margin is robust: outliers among the later steps change neither the median nor the median deviation
+    // much.
     const double margin = std::max(kSlower * steady, kDeviations * kMadToDeviation * median(distance));
     if (us[i] <= steady + margin) return;
     steps[i].left_out =
@@ -286,8 +306,9 @@ ForecastQuantiles quantiles_of(std::vector<double> times_us) {
 
 namespace {
 
-constexpr std::size_t kFewestSteps = 3;  // to draw from
+constexpr std::size_t kFewestSteps = 3;  // needed to draw scenarios from steps
 
+// Simulates all steps. A step that fails or launches no GPU work is marked as left out, with the reason.
 Result<std::vector<StepSample>> sample_steps(std::span<const std::int64_t> steps,
                                              const SimulateStep& simulate, unsigned threads) {
   std::vector<StepSample> samples(steps.size());
@@ -308,6 +329,7 @@ Result<std::vector<StepSample>> sample_steps(std::span<const std::int64_t> steps
   return samples;
 }
 
+// A description such as "jitter of host 5 %, gpu 2 %, every rank by itself".
 std::string text_of(const Jitter& jitter) {
   std::string text = "jitter of";
   const auto add = [&](const char* name, double sigma) {
@@ -319,6 +341,8 @@ std::string text_of(const Jitter& jitter) {
   return text + ", each rank separately";
 }
 
+// The distribution from which scenarios are drawn: the given jitter, else the steps, else the differences
+// between ranks.
 SlowdownDraws draws_for(const SpreadOptions& options, std::span<const StepSample> samples,
                         const RecordedProgram& recorded) {
   if (options.jitter.any()) {
@@ -369,15 +393,17 @@ Status add_spread(const SpreadOptions& options, std::span<const std::int64_t> st
 
 namespace {
 
-constexpr std::size_t kTailParts = 10;  // slow is one scenario of so many
+constexpr std::size_t kTailParts = 10;  // the slowest 1 / kTailParts of the scenarios count as slow
 
+// The cause of one slow scenario. Without a rank class: the network, or none.
 struct Cause {
   std::optional<std::size_t> rank_class;
   std::string_view what = "none";
   double excess_us = 0;
 };
 
-// What the path to the end of the longest step has too much of.
+// The resource that adds most time to the critical path to the end of the longest step, relative to mean
+// factors. `longest`: the rank class with the longest step.
 Result<Cause> cause_of(const RecordedProgram& recorded, const Plan& plan, const FlatProgram& flat,
                        const Costs& base, const ScenarioDraw& draw, const ScenarioDraw& mean,
                        std::size_t longest) {
@@ -395,12 +421,13 @@ Result<Cause> cause_of(const RecordedProgram& recorded, const Plan& plan, const 
     to_end.to_start = facts.step_ends_at_start;
   }
   const CriticalPath path = critical_path(flat, times, costs, recorded.start_offset_us, to_end);
-  std::vector<std::array<double, 2>> of_rank(draw.ranks.size());  // host, GPU
+  std::vector<std::array<double, 2>> of_rank(draw.ranks.size());  // [rank class] {host, GPU} microseconds
   double network = 0;
   for (const PathStep& step : path.steps) {
     if (step.kind != PathStep::Kind::task) continue;
     const TaskInfo& info = flat.info(step.rank_class, step.task);
     const std::size_t c = step.rank_class.index();
+    // The part of a step of the path that exceeds what it would take with the mean factor.
     const auto excess = [&](double factor, double usual) {
       return factor > 0 ? step.time.length_us() * (1 - usual / factor) : 0;
     };
@@ -432,6 +459,7 @@ Result<ForecastScenarios> sweep_with_causes(const RecordedProgram& recorded, con
   for (const std::vector<double>& of_rank : swept.rank_step_us) out.ranks.push_back(quantiles_of(of_rank));
   if (options.n == 0) return out;
 
+  // The slowest scenarios, in descending order of step time. At least one.
   std::vector<std::size_t> slowest(options.n);
   for (std::size_t s = 0; s < slowest.size(); ++s) slowest[s] = s;
   std::stable_sort(slowest.begin(), slowest.end(),
@@ -448,10 +476,12 @@ Result<ForecastScenarios> sweep_with_causes(const RecordedProgram& recorded, con
     std::size_t longest = 0;
     for (std::size_t c = 1; c < swept.rank_step_us.size(); ++c)
       if (swept.rank_step_us[c][s] > swept.rank_step_us[longest][s]) longest = c;
+    // Scenarios are reproducible: drawing with the same seed and number gives the same factors again.
     const ScenarioDraw draw = draw_scenario(draws, recorded.facts.size(), options.seed, s);
     STEPCAST_ASSIGN(causes[i], cause_of(recorded, plan, flat, costs, draw, mean, longest));
     return Ok{};
   }));
+  // Sum the causes by resource and rank.
   std::map<std::pair<std::string_view, std::optional<std::size_t>>, ForecastTailCause> by_cause;
   for (const Cause& cause : causes) {
     ForecastTailCause& sum = by_cause[{cause.what, cause.rank_class}];

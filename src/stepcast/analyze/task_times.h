@@ -1,9 +1,8 @@
-// Start and end of every task of every rank class, wherever they come from: a simulated Timeline or a
-// recorded trace.
+// The start and end of every task of every rank class, either from a simulated Timeline or from a recorded
+// trace.
 //
-// Every analysis works on TaskTimes, so whatever is said about the simulated step can be said about the
-// measured one. Tasks are numbered as in FlatProgram. Ranks of one class do the same, so one rank stands for
-// its class.
+// Analyses work on TaskTimes only, so they apply to simulated and to measured steps. Tasks have the numbers
+// of FlatProgram. All ranks of a class do the same, so the times of one rank represent its class.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +20,16 @@ namespace stepcast {
 
 class TaskTimes {
  public:
+  // Decides how collective_stretches() separates waiting from transfer.
   enum class Origin : std::uint8_t { simulated, measured };
 
-  // Times of the first rank of every class.
+  // The times of the first rank of each class, copied from the timeline.
   [[nodiscard]] static TaskTimes simulated(const FlatProgram& flat, const Timeline& timeline);
-  // The same without a copy, of classes of one instance: it goes with the timeline.
+  // The same without copying the times of classes with a single instance. The timeline must outlive the
+  // result.
   [[nodiscard]] static TaskTimes referring_to(const FlatProgram& flat, const Timeline& timeline);
-  // `intervals` holds one vector per rank class with one interval per flat task, and is referred to. Error: other sizes.
+  // Measured times: one vector per rank class, one interval per flat task. They are not copied and must
+  // outlive the result. Error: the sizes do not match the program.
   [[nodiscard]] static Result<TaskTimes> measured(const FlatProgram& flat,
                                                   std::span<const std::vector<Interval>> intervals);
 
@@ -36,24 +38,26 @@ class TaskTimes {
   TaskTimes& operator=(TaskTimes&&) = default;
 
   [[nodiscard]] Origin origin() const { return origin_; }
+  // The times of all tasks of a class, and of one task.
   [[nodiscard]] std::span<const Interval> of(RankClassId c) const { return times_[c.index()]; }
   [[nodiscard]] const Interval& at(RankClassId c, std::size_t flat) const { return times_[c.index()][flat]; }
-  // Last end of a class' tasks; `otherwise` for a class without tasks.
+  // The latest end of the tasks of a class; `otherwise` if it has no tasks.
   [[nodiscard]] double end_us(RankClassId c, double otherwise = 0) const;
 
  private:
+  // `referring`: do not copy where that is possible.
   [[nodiscard]] static TaskTimes simulated(const FlatProgram& flat, const Timeline& timeline, bool referring);
 
   Origin origin_ = Origin::simulated;
   std::vector<std::span<const Interval>> times_;  // [class][flat task]
-  std::vector<std::vector<Interval>> joined_;     // copied times, which times_ refers to
+  std::vector<std::vector<Interval>> joined_;     // copied times; times_ refers to them
 };
 
-// The stretch that a member of a collective waits for others, and the stretch that it transfers.
+// The time that a member of a collective waits for others, and the time that it transfers, in microseconds.
 //
-// Simulated: it waits until the last member it depends on has arrived. Measured: it transfers for as long as
-// the member that was in the collective for the shortest time, because the clocks of ranks may disagree by
-// more than a transfer takes.
+// Simulated: the member waits until the last member that it depends on has arrived. Measured: its transfer is
+// as long as the stay of the member that was in the collective for the shortest time. Arrival times cannot be
+// used there, because the clocks of ranks may differ by more than a transfer takes.
 struct CollectiveStretch {
   double arrival_us = 0;
   double transfer_start_us = 0;
@@ -62,10 +66,10 @@ struct CollectiveStretch {
   [[nodiscard]] double transfer_us() const { return end_us - transfer_start_us; }
 };
 
-// One stretch per member, in the order of Collective::members.
+// One entry per member, in the order of Collective::members.
 [[nodiscard]] std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat,
                                                                   const TaskTimes& times, CollectiveId id);
-// The same into `stretches`, whose memory is kept from one collective to the next.
+// The same into `stretches`, so that its memory is reused from one collective to the next.
 void collective_stretches(const FlatProgram& flat, const TaskTimes& times, CollectiveId id,
                           std::vector<CollectiveStretch>& stretches);
 

@@ -17,6 +17,7 @@
 namespace stepcast {
 namespace {
 
+// The changes that the prediction makes, as settings. What stays as recorded is left out.
 std::vector<Setting> settings_of(const TracePredictionOptions& options) {
   std::vector<Setting> settings;
   settings.push_back({"kernels", std::string{to_string(options.kernels)}});
@@ -77,7 +78,8 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
   asked.coverage = forecast_coverage(p.coverage);
   if (p.base.warning) asked.notes.push_back("warning: " + *p.base.warning);
   if (measured_us > 0) {
-    // A change is held against the prediction without it: the error of the replay is no part of what the change does.
+    // A change is compared with the prediction without it, not with the recorded step. Otherwise the error of
+    // the replay would count as an effect of the change.
     const bool changed = !asks_as_recorded(input.options) && p.base.answered_us > 0;
     const double before_us = changed ? p.base.answered_us : measured_us;
     const double change = std::round(1e3 * (p.step.time.value() / before_us - 1)) / 10;
@@ -87,6 +89,7 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
     asked.notes.push_back(note + fmt::format("; predicted {:+.1f} %", change == 0 ? 0.0 : change));
   }
   asked.notes.insert(asked.notes.end(), p.notes.begin(), p.notes.end());
+  // First notes on the prediction, then those on the recording.
   asked.notes.insert(asked.notes.end(), recorded.notes.begin(), recorded.notes.end());
   return make_forecast({.flat = flat,
                         .costs = p.costs,
@@ -103,7 +106,7 @@ Forecast log_forecast(const LoggedRun& run) {
   f.kind = "log";
   f.traces = run.log.file;
   f.step_time_ms = times.median_ms;
-  if (times.n > 1) {  // one time has no spread
+  if (times.n > 1) {  // a single time has no spread
     f.step_time_p10_ms = times.p10_ms;
     f.step_time_p90_ms = times.p90_ms;
   }
@@ -114,7 +117,7 @@ Forecast log_forecast(const LoggedRun& run) {
   ForecastThroughput& t = f.throughput;
   if (run.resolved) {
     const ResolvedJob& job = *run.resolved;
-    // Arguments describe a model and do not name it.
+    // Command-line arguments describe a model without a name.
     if (job.model.name != "model") f.model = job.model.name;
     f.parameters = static_cast<std::uint64_t>(parameter_count(job.model).total());
     f.n_gpus = static_cast<std::uint64_t>(job.n_gpus.value_or(job.layout.world_size()));
@@ -127,6 +130,8 @@ Forecast log_forecast(const LoggedRun& run) {
   } else if (times.batch_sequences > 0) {
     t.samples_per_step = times.batch_sequences;
   }
+  // Rates follow from the median step. Rates printed in the log are used only if the work per step is
+  // unknown.
   const double seconds = times.median_ms * 1e-3;
   if (t.samples_per_step) t.samples_per_s = *t.samples_per_step / seconds;
   if (t.tokens_per_step) t.tokens_per_s = *t.tokens_per_step / seconds;
@@ -145,9 +150,10 @@ Forecast log_forecast(const LoggedRun& run) {
 
 namespace {
 
-// What a CUDA context and the libraries take beside the tensors: assumed.
+// Assumed: the memory that a CUDA context and the libraries take in addition to the tensors.
 constexpr double kContextGiB = 1;
 
+// The memory of a rank, from the tensors that its trace names. Only activations depend on the batch.
 ForecastStageMemory memory_of(const TraceMemory& tensors, double batch_ratio) {
   ForecastStageMemory parts;
   parts.weights_GiB = tensors.persistent.value() / kGiB;
@@ -158,7 +164,7 @@ ForecastStageMemory memory_of(const TraceMemory& tensors, double batch_ratio) {
   return parts;
 }
 
-// Of the rank that takes most; nothing where no trace names tensors.
+// The memory of the rank with the largest total. Nothing if no trace names tensors.
 std::optional<ForecastStageMemory> largest(std::span<const std::optional<ExecutionTrace>> traces,
                                            double batch_ratio,
                                            const std::vector<std::vector<SequenceRange>>& recomputed) {
@@ -174,7 +180,7 @@ std::optional<ForecastStageMemory> largest(std::span<const std::optional<Executi
   return most;
 }
 
-// Of a dry run, which counted what the allocator would have held.
+// The memory of a dry run, which recorded the state of PyTorch's allocator.
 ForecastStageMemory memory_of(const EtDryRun& record) {
   const auto GiB = [](std::int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
   ForecastStageMemory parts;
@@ -187,12 +193,14 @@ ForecastStageMemory memory_of(const EtDryRun& record) {
   return parts;
 }
 
+// "tight" is less than 5 % headroom. Described steps use another limit, 8 % (workload/memory.cpp).
 MemoryVerdict verdict_of(double margin_GiB, double available_GiB) {
   return margin_GiB < 0                      ? MemoryVerdict::does_not_fit
          : margin_GiB < 0.05 * available_GiB ? MemoryVerdict::tight
                                              : MemoryVerdict::fits;
 }
 
+// The verdict on a machine, for the rank that needs most.
 ForecastMemory memory_on(const Platform& machine, const ForecastStageMemory& parts) {
   ForecastMemory memory;
   memory.stages = {parts};
@@ -212,6 +220,7 @@ void add_recorded_memory(std::span<const std::optional<ExecutionTrace>> traces, 
     forecast.notes.emplace_back("memory is unknown: no platform has the recorded GPU");
     return;
   }
+  // Dry runs know the allocator, so they are preferred to sums of tensors.
   std::vector<ForecastStageMemory> of_classes;
   for (const std::optional<ExecutionTrace>& trace : traces)
     if (trace && trace->dry_run) of_classes.push_back(memory_of(*trace->dry_run));

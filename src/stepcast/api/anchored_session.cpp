@@ -1,4 +1,6 @@
-// Forecasts that steps which were measured anchor: how they are read, and what the answer says of them.
+// Forecasts that are anchored on measured steps: reading the measurements, correcting the model with them,
+// and the text that explains the correction. A measurement is a log, a folder of traces, or a description of
+// a run with its milliseconds.
 #include <cmath>
 #include <filesystem>
 #include <system_error>
@@ -22,12 +24,13 @@
 namespace stepcast {
 namespace {
 
+// The error for a measured run of several GPUs without its layout.
 Error without_layout(const std::string& what) {
   return Error::at("", "--measured", fmt::format("the layout of `{}` is unknown", what.substr(0, 80)))
       .advice("give --tp, --pp and --zero-stage (0: no sharding) with it");
 }
 
-// A log tells its job by itself, or with what is asked.
+// The median step of a log. The log may describe its job completely; if not, the request is used to complete it.
 Result<MeasuredTime> step_of_log(const std::string& file, const Job& asked) {
   STEPCAST_ASSIGN(LoggedRun run, read_logged_run(file));
   if (!run.resolved) {
@@ -39,7 +42,7 @@ Result<MeasuredTime> step_of_log(const std::string& file, const Job& asked) {
   return MeasuredTime{run.resolved->model, run.resolved->layout, run.times.median_ms};
 }
 
-// Traces tell no job: the median recorded step is of what is asked.
+// Whether `place` is a folder, an archive or a file of traces.
 bool holds_traces(const std::string& place) {
   std::error_code ignored;
   if (std::filesystem::is_directory(place, ignored) || is_archive(place)) return true;
@@ -47,6 +50,7 @@ bool holds_traces(const std::string& place) {
   const Result<TraceFormat> format = detect_trace_format(place);
   return format && *format != TraceFormat::other_json && *format != TraceFormat::unknown;
 }
+// The median recorded step. Traces do not describe a job, so the step is attributed to the requested job.
 Result<MeasuredTime> step_of_traces(const std::string& place, const ResolvedJob& laid_out) {
   STEPCAST_ASSIGN(const Replayed replayed, Session{}.replay({.places = {place}}));
   if (!(replayed.measured.step_time_ms > 0))
@@ -55,16 +59,18 @@ Result<MeasuredTime> step_of_traces(const std::string& place, const ResolvedJob&
   return MeasuredTime{laid_out.model, laid_out.layout, replayed.measured.step_time_ms};
 }
 
+// A step described as text, "gpus=64 tp=8=4120": layout and milliseconds, with `asked` for the rest.
 Result<MeasuredTime> step_of_words(const std::string& text, const Job& asked, const ResolvedJob& laid_out) {
   STEPCAST_ASSIGN(const SaidStep said, parse_measured_words(text, asked));
-  // However that was laid out.
+  // The text has only a time, so it belongs to the requested job with its final layout.
   if (said.is_asked) return MeasuredTime{laid_out.model, laid_out.layout, said.step_time_ms};
   STEPCAST_ASSIGN(const ResolvedJob job, resolve(said.job));
   if (leaves_layout_open(said.job) && job.layout.world_size() > 1) return without_layout(text);
   return MeasuredTime{job.model, job.layout, said.step_time_ms};
 }
 
-// What of the job was chosen for who asks, and may not be what ran.
+// A sentence with the defaults that were chosen for the requested job, because the measured run may have used
+// others. Empty if there are none.
 std::string not_said(const Job& asked, const Layout& chosen) {
   std::vector<std::string> taken;
   const bool in_a_file = asked.command_line || asked.torchtitan || asked.deepspeed || asked.config;
@@ -93,6 +99,8 @@ Result<detail::OnMeasured> detail::anchor_on_measured(const PredictRequest& requ
   if (steps.empty()) return OnMeasured{};
   const StepModel question = machine.with(asked);
   OnMeasured result;
+  // A measurement that cannot be a step (its explanation is another unit, such as a time per micro-batch) is
+  // dropped with a note. The first one of the requested job itself gives `result.check`.
   for (auto step = steps.begin(); step != steps.end();) {
     const bool is_asked = step->model == job.model && step->layout == job.layout;
     STEPCAST_ASSIGN(MeasuredCheck one,
@@ -108,6 +116,7 @@ Result<detail::OnMeasured> detail::anchor_on_measured(const PredictRequest& requ
     step = is_no_step ? steps.erase(step) : step + 1;
   }
   if (steps.empty()) return result;
+  // The anchor is fitted to all measurements; the factors reported are those at the requested job.
   STEPCAST_ASSIGN(const Anchor anchor, Anchor::of(machine, steps));
   STEPCAST_ASSIGN(const StepPrediction before, question.predict(job.model, job.layout));
   const AnchoredStep said = anchor.at(traits_of(job.model, job.layout, before));
@@ -135,7 +144,7 @@ Result<detail::OnMeasured> detail::anchor_on_measured(const PredictRequest& requ
   return result;
 }
 
-// "anchored on a measured step (64 GPUs, ...: 4,120.0 ms, forecast 3,870.0): ...".
+// The text of a forecast's note: "anchored on a measured step (64 GPUs, ...: 4,120.0 ms, forecast 3,870.0): ...".
 std::string detail::anchor_text(const ForecastAnchor& anchor) {
   const ForecastMeasured& first = anchor.measured.front();
   std::string text = anchor.measured.size() == 1
@@ -144,6 +153,7 @@ std::string detail::anchor_text(const ForecastAnchor& anchor) {
   text += fmt::format("{}: {} ms, forecast {}): ", first.layout, table_number(first.measured_ms, 1),
                       table_number(first.forecast_ms, 1));
   std::vector<std::string> parts;
+  // Factors closer to 1 are not listed.
   constexpr double kShown = 0.0005;
   for (const auto& [what, factor] : {std::pair{"computation", anchor.compute_factor},
                                      {"communication", anchor.communication_factor},

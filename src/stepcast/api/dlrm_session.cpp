@@ -1,4 +1,5 @@
-// Predictions of described recommendation models.
+// Predictions of recommendation models: the step, series of steps, resharding during training, and the
+// comparison of shardings.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -35,7 +36,7 @@
 namespace stepcast {
 namespace {
 
-// The model with the tables, lookups and batch of a request.
+// The model of a request, with the tables, indices and batch that the request replaces.
 template <class Request>
 Result<DlrmJob> job_of(const Request& request) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
@@ -49,11 +50,12 @@ Result<DlrmJob> job_of(const Request& request) {
   return job;
 }
 
+// A request with its files read and its step model created.
 struct Prepared {
   DlrmJob job;
   Platform platform;
   DlrmStepModel steps;
-  std::string note;  // how the platform is not the one that was named; empty: it is
+  std::string note;  // about a platform that differs from the named one; empty if it does not
   std::vector<std::filesystem::path> inputs;
 };
 
@@ -68,6 +70,7 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
   StepAssumptions assumptions;
   DlrmWhatIf what_if;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions, factors_of(what_if)));
+  // All input files, which outputs must not overwrite.
   std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices, request.plan};
   std::optional<Platform> links;
   if (!request.links_of.empty()) {
@@ -85,7 +88,7 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
   return Prepared{std::move(job), std::move(platform), std::move(steps), std::move(note), std::move(inputs)};
 }
 
-// The plan that was given, or one that is found.
+// The plan of the request, or the default sharding of the model's software.
 Result<ShardingPlan> plan_of(const PredictDlrmRequest& request, const DlrmJob& job, DlrmStepModel& steps) {
   ShardingPlan plan;
   if (!request.plan.empty()) {
@@ -97,6 +100,7 @@ Result<ShardingPlan> plan_of(const PredictDlrmRequest& request, const DlrmJob& j
   return plan;
 }
 
+// All ranks are simulated from time 0 to the end of the step.
 StepPictures pictures_of(const DlrmStepModel& steps) {
   const FlatProgram flat{steps.program()};
   const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
@@ -143,6 +147,7 @@ Result<Sensitive> Session::sensitivity(const PredictDlrmRequest& request) const 
 }
 Result<Report> Session::report(const PredictDlrmRequest& request) const { return detailed(request, true); }
 
+// All combinations, the batch varying fastest. An empty axis keeps the value of the request.
 Result<std::vector<ScalingPoint>> Session::predict_series(
     const PredictDlrmRequest& request, std::span<const std::int64_t> gpus,
     std::span<const std::int64_t> batches_per_rank) const {
@@ -160,6 +165,7 @@ Result<std::vector<ScalingPoint>> Session::predict_series(
   return series;
 }
 
+// The model keeps its caches between decisions; `plan` is the current plan.
 struct Resharder::Impl {
   DlrmStepModel steps;
   ShardingPlan plan;
@@ -172,6 +178,7 @@ Resharder::~Resharder() = default;
 
 Result<Resharder> Resharder::create(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(Prepared prepared, prepare(request));
+  // Models that replicate their popular rows have no plan to change.
   STEPCAST_ASSIGN(ShardingPlan plan, plan_of(request, prepared.job, prepared.steps));
   if (plan.tables.empty()) {
     return Error{"the popular rows of this model are on every rank"}.advice(
@@ -190,6 +197,7 @@ Result<Resharded> Resharder::decide(const std::vector<ReuseFactors>& batch) {
         .found(fmt::format("those of {} tables", batch.size()))
         .expected(fmt::format("one for each of {} tables", n_tables));
   }
+  // The decision becomes the current plan for the next batch.
   Resharded next = reshard(impl_->steps, impl_->plan, batch);
   impl_->plan = next.plan;
   return next;
@@ -214,6 +222,7 @@ Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(request.n_gpus),
                                                              platform, request.n_gpus));
   if (tables) STEPCAST_TRY(tables->write(tables_csv(job.model.tables)));
+  // The current placement may be given as a folder of traces instead of a plan.
   ShardingsToCompare choices = request.choices;
   if (detail::is_trace_folder(choices.now)) {
     STEPCAST_ASSIGN(detail::RecordedTables recorded, detail::recorded_tables(choices.now));

@@ -1,4 +1,5 @@
-// The step of a training log, predicted and compared.
+// Prediction of the step in a training log and its comparison with the log. If the request describes another
+// step than the log, the log anchors the forecast of that step.
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -16,9 +17,10 @@
 namespace stepcast {
 namespace {
 
+// Default for logs without a GPU name.
 constexpr const char* kUsualPlatform = "dgx-h100";
 
-// The node that the GPU of the log is usually bought in.
+// Name of the built-in platform for the GPU of the log, or the default platform. Adds a note about the choice.
 std::string platform_of(const LoggedRun& run, std::vector<std::string>& notes) {
   const std::string& gpu = run.job->gpu;
   if (!gpu.empty()) {
@@ -31,12 +33,14 @@ std::string platform_of(const LoggedRun& run, std::vector<std::string>& notes) {
   return kUsualPlatform;
 }
 
+// Whether two jobs have the same model and layout; their notes may differ.
 bool same_step(const ResolvedJob& a, const ResolvedJob& b) {
   return a.model == b.model && a.layout == b.layout;
 }
 
-// The step that the log tells by itself, where what is asked is another one: it anchors the forecast. The request is that of
-// what is asked then. Null: the log does not tell it, or it is what is asked.
+// If the request asks for another step than the one in the log, returns the logged step as an anchor and
+// completes the job of `request` with the settings of the log. Null: the log does not describe its step
+// completely, or the request asks for the logged step itself.
 std::shared_ptr<const MeasuredTimes> anchor_of(const LoggedRun& alone, PredictRequest& request) {
   if (!alone.resolved || !alone.resolved->n_gpus || !alone.times.why_no_time.empty()) return nullptr;
   if (leaves_layout_open(alone.job->job) && alone.resolved->layout.world_size() > 1) return nullptr;
@@ -50,7 +54,7 @@ std::shared_ptr<const MeasuredTimes> anchor_of(const LoggedRun& alone, PredictRe
   if (said.n_gpus) asked.n_gpus = said.n_gpus;
   if (said.framework) asked.framework = said.framework;
   asked.settings = over(asked.settings, said.settings);
-  // Other GPUs leave another number of data-parallel ranks.
+  // The number of data-parallel ranks of the log only fits its number of GPUs.
   if (said.n_gpus && !said.settings.data) asked.settings.data.reset();
   const Result<ResolvedJob> other = resolve(asked);
   if (other && same_step(*other, *alone.resolved)) return nullptr;
@@ -64,15 +68,17 @@ std::shared_ptr<const MeasuredTimes> anchor_of(const LoggedRun& alone, PredictRe
 
 Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   PredictRequest anchored = request.request;
-  anchored.open_layout = OpenLayout::as_said;  // of what ran
+  anchored.open_layout = OpenLayout::as_said;  // the layout of the log is not to be improved
   std::error_code ignored;
-  const bool read_again = std::filesystem::is_regular_file(request.log, ignored);  // a pipe is read once
+  // A pipe can be read only once.
+  const bool read_again = std::filesystem::is_regular_file(request.log, ignored);
+  // First without the request's job: if the log describes another step than the request, it becomes an anchor.
   if (read_again && request.anchors && (anchored.job.n_gpus || anchored.job.settings != JobSettings{})) {
     Result<LoggedRun> alone = read_logged_run(request.log, {}, {request.progress});
     if (alone) anchored.measured_steps = anchor_of(*alone, anchored);
     if (anchored.measured_steps != nullptr) {
       PredictedLog result;
-      ResolvedJob used;  // a log prints settings that do nothing, too
+      ResolvedJob used;  // passing it permits settings without effect, which logs contain
       std::vector<std::string> notes;
       if (anchored.platform.empty()) anchored.platform = platform_of(*alone, notes);
       STEPCAST_TRY(detail::output_at(anchored.timeline, {request.log}));
@@ -100,7 +106,7 @@ Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   forecast.job = run.job->job;
   if (forecast.platform.empty()) forecast.platform = platform_of(run, notes);
   STEPCAST_TRY(detail::output_at(forecast.timeline, {request.log}));
-  // A log that says nothing of its layout is taken to have run the one that the forecast chose.
+  // If the log does not contain its layout, the run is assumed to have used the layout that the forecast chose.
   if (request.pictures) {
     forecast.explained = true;
     STEPCAST_ASSIGN(result.forecast,

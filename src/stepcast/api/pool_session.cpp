@@ -1,4 +1,5 @@
-// Predictions of a step on several pools of GPUs.
+// Predictions of a step on several pools of different GPUs. lay_out_on_pools() finds the layout and the share
+// of each pool; add_pools() adds the results per pool to the forecast.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -32,7 +33,7 @@
 namespace stepcast {
 namespace {
 
-// Errors: what cannot be said of different GPUs.
+// Errors: request fields that need equal GPUs.
 Status check_several_pools(const PredictRequest& request) {
   const auto refused = [](const char* what) {
     return Error{fmt::format("{} is for one kind of GPU", what)}.advice("give one pool with --gpus");
@@ -43,17 +44,20 @@ Status check_several_pools(const PredictRequest& request) {
   return Ok{};
 }
 
-// What groups that span the pools pass.
+// For each pool, the network seen by groups that span pools: bandwidth relative to the slowest pool,
+// bandwidth between zones, latencies.
 std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Platform* const> platforms) {
   const auto of_gpu = [](const Platform& platform) {
     const std::optional<Network>& network = platform.node.network;
     return network ? network->bandwidth_per_node().value() / platform.node.gpus_per_node : 0.0;
   };
+  // `slowest`: smallest network bandwidth per GPU in any pool. `zones`: smallest bandwidth that leaves a zone.
   double slowest = std::numeric_limits<double>::infinity();
   std::optional<BytesPerSecond> zones;
   for (std::size_t p = 0; p < platforms.size(); ++p) {
     slowest = std::min(slowest, of_gpu(*platforms[p]));
     const GpuZone* zone = request.zone_of(request.pools[p]);
+    // Only traffic between zones is limited by the bandwidth of a zone.
     const bool elsewhere = std::ranges::any_of(
         request.pools, [&](const GpuPool& other) { return other.zone != request.pools[p].zone; });
     if (elsewhere && zone != nullptr && zone->bandwidth && (!zones || *zone->bandwidth < *zones))
@@ -61,6 +65,7 @@ std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Pla
   }
   std::vector<PoolLinks> links;
   for (std::size_t p = 0; p < platforms.size(); ++p) {
+    // Without a network on some platform, all pools count as equal.
     PoolLinks own{.bandwidth_over = slowest > 0 ? of_gpu(*platforms[p]) / slowest : 1.0, .zones = zones};
     if (const GpuZone* zone = request.zone_of(request.pools[p])) {
       own.zone = static_cast<std::size_t>(zone - request.zones.data());
@@ -68,6 +73,7 @@ std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Pla
     }
     links.push_back(own);
   }
+  // Latencies of the worst pair of pools, and of a ring through all pools.
   double longest_us = 0, round_us = 0;
   for (std::size_t p = 0; p < links.size(); ++p) {
     round_us += links[p].latency_us_to(links[(p + 1) % links.size()]);
@@ -80,11 +86,12 @@ std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Pla
   return links;
 }
 
+// Global batch of a layout, in sequences.
 double sequences_of(const PooledLayout& c) {
   return static_cast<double>(c.job.layout.batch.global_batch_sequences);
 }
 
-// Of all its chunks.
+// Layers of a stage, over all its model chunks. 0 if the layout has no explicit layers per stage.
 std::int64_t layers_of_stage(const Layout& layout, std::size_t stage) {
   const std::vector<std::int64_t>& layers = layout.pipeline.layers_per_stage;
   const auto stages = static_cast<std::uint32_t>(layout.degrees.pipeline);
@@ -95,10 +102,11 @@ std::int64_t layers_of_stage(const Layout& layout, std::size_t stage) {
   return all;
 }
 
-// How a row of the table calls it.
+// The row of a layout in the table of alternatives: its short name, times, flags and the share of each pool.
 ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
   const Layout& layout = c.job.layout;
   const Degrees& d = layout.degrees;
+  // The pools either share the pipeline stages of each replica, or each has whole replicas.
   const bool stages = c.split.over == SpreadOver::stages;
   const auto whole = [](std::int64_t degree) { return static_cast<std::int32_t>(degree); };
   ForecastPoolLayout row{
@@ -120,6 +128,7 @@ ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
       .tokens_per_s = sequences_of(c) * static_cast<double>(layout.batch.seq_len_tokens) /
                       (c.split.step.time.value() * 1e-6),
       .spare_GiB = c.split.spare.value() / kGiB};
+  // Uneven stages can only be written as a layout string, which replaces virtual stages.
   JobSettings settings = over(said, c.chosen);
   const std::vector<std::int64_t>& layers = c.split.layouts.front().pipeline.layers_per_stage;
   if (stages && !layers.empty()) {
@@ -127,6 +136,7 @@ ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
     settings.virtual_stages.reset();
   }
   row.flags = megatron_flags_of(settings);
+  // Shares of the pools: micro-batches of each pool, or the layers of its stages.
   for (std::size_t p = 0, s = 0; p < c.split.layouts.size(); ++p) {
     row.shares += p == 0 ? "" : "; ";
     if (!stages) row.shares += fmt::format("{}", c.split.layouts[p].micro_batches());
@@ -136,7 +146,7 @@ ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
   return row;
 }
 
-// What a pool does of the step, and whether it fits its GPUs.
+// The result of pool `p`: its stages or replicas, busy share and peak memory per GPU.
 Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platform& platform,
                              const PooledLayout& chosen, const Forecast& forecast) {
   const GpuPool& own = request.pools[p];
@@ -156,6 +166,7 @@ Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platfo
     to = chosen.split.stages[p].end_stage;
     pool.holds =
         to - from == 1 ? fmt::format("stage {}", from) : fmt::format("stages {} to {}", from, to - 1);
+    // Mean idle share of the pool's stages.
     double idle = 0;
     for (std::size_t s = from; s < to; ++s) {
       pool.layers.push_back(layers_of_stage(layout, s));
@@ -164,6 +175,7 @@ Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platfo
     }
     pool.busy_share = 1 - idle / static_cast<double>(to - from);
   } else {
+    // Replicas are numbered over all pools, in the order of the pools.
     const std::int64_t of_replica = layout.world_size() / layout.degrees.data;
     std::int64_t first = 0;
     for (std::size_t before = 0; before < p; ++before) first += request.pools[before].n_gpus / of_replica;
@@ -176,18 +188,21 @@ Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platfo
   return pool;
 }
 
-// Sums over the nodes of all pools; of every pool the ranks that wait least stand for it.
+// Adds the power of all pools to the forecast. Each pool is represented by its rank class with the least
+// waiting; node figures are weighted by nodes, GPU figures by GPUs. Adds nothing if a pool has no power model.
 void add_power_of_pools(Forecast& forecast, const Cluster& request,
                         std::span<const Platform* const> platforms, const PoolSplit& split,
                         std::optional<double> limit_W) {
   const auto limit_of = [&](const GpuPool& pool) {
     return pool.power_limit_W ? pool.power_limit_W : limit_W;
   };
+  // The forecast has a single power limit only if all pools have the same.
   const bool one_limit = std::ranges::all_of(
       request.pools, [&](const GpuPool& pool) { return limit_of(pool) == limit_of(request.pools.front()); });
   ForecastPower all{.limit_W = one_limit ? limit_of(request.pools.front()) : std::nullopt};
   double nodes = 0;
   for (std::size_t p = 0; p < platforms.size(); ++p) {
+    // A copy of the forecast as if all its GPUs were those of the pool.
     Forecast own = forecast;
     own.power.reset();
     own.n_gpus = static_cast<std::uint64_t>(request.pools[p].n_gpus);
@@ -210,7 +225,7 @@ void add_power_of_pools(Forecast& forecast, const Cluster& request,
   forecast.power = all;
 }
 
-// Of the pool that has least to spare; of stages the fullest of its own.
+// The memory forecast of pool `p`, which has the least headroom. With stages, the fullest stage of that pool.
 Result<MemoryForecast> memory_of_pool(const PooledLayout& chosen, std::size_t p, const Platform& platform) {
   const PoolSplit& split = chosen.split;
   STEPCAST_ASSIGN(MemoryForecast memory, memory_forecast(chosen.job.model, split.layouts[split.slowest],
@@ -224,6 +239,7 @@ Result<MemoryForecast> memory_of_pool(const PooledLayout& chosen, std::size_t p,
   return memory;
 }
 
+// The chosen layout as short flags.
 std::string short_flags_of(const PooledLayout& one) {
   return detail::in_short_flags(megatron_flags_of(one.chosen));
 }
@@ -234,6 +250,7 @@ Result<TrainingBudget> detail::with_prices_of_zones(TrainingBudget budget, const
   double price = 0;
   std::optional<double> one;
   bool differ = false;
+  // All zones have a price or none; check_gpu_zones() ensures it.
   for (const GpuPool& pool : cluster.pools) {
     const GpuZone* zone = cluster.zone_of(pool);
     if (zone == nullptr || !zone->price_per_gpu_hour) return budget;
@@ -274,6 +291,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   std::vector<RunPool> run_pools;
   for (std::size_t p = 0; p < sites.size(); ++p) {
     const GpuPool& pool = cluster.pools[p];
+    // The limit of a pool has precedence over that of the request.
     const std::optional<double> limit_W = pool.power_limit_W ? pool.power_limit_W : request.power_limit_W;
     STEPCAST_ASSIGN(const StepAssumptions assumptions,
                     detail::assumptions_on(*on[p], request, request.what_if, limit_W));
@@ -291,6 +309,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   STEPCAST_ASSIGN(std::vector<PooledLayout> found, pool_layouts(asked, pools));
   const PoolSplit& split = found.front().split;
   const bool stages = split.over == SpreadOver::stages;
+  // With stages, pool 0 represents the step; with replicas, the slowest pool does.
   const std::size_t base = stages ? 0 : split.slowest;
   ResolvedJob job = found.front().job;
   STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
@@ -298,6 +317,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   const bool is_searched = asked.completes || leaves_layout_open(request.job);
   if (is_searched) job.notes.push_back("layout not given: " + short_flags_of(found.front()));
   LaidOut step{std::move(job), split.layouts[split.slowest], split.steps[base], std::move(sites), base};
+  // Peak rates are averaged over GPUs, for utilisation figures.
   double peak = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     const auto rate = on[p]->device.peak(step.layout.layer.precision.compute);
@@ -332,6 +352,7 @@ Status Session::Impl::add_pools(const LaidOut& step, const PredictRequest& reque
   forecast.platform = join(names, " + ");
   forecast.gpu = join(gpus, " + ");
   forecast.n_gpus = static_cast<std::uint64_t>(step.cluster.n_gpus());
+  // The pool with the least headroom determines the memory of the forecast.
   std::size_t tightest = 0;
   double margin = std::numeric_limits<double>::infinity();
   for (std::size_t p = 0; p < on.size(); ++p) {

@@ -1,4 +1,4 @@
-// A step of post-training by reinforcement learning.
+// Forecasts for a step of post-training by reinforcement learning.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +17,7 @@
 namespace stepcast {
 namespace {
 
+// The fields of a question that a step of post-training uses.
 PredictRlRequest rl_request(const StepQuestion& question) {
   const PredictRequest& step = question.step;
   return {step.job, question.rl, step.platform, step.what_if};
@@ -49,6 +50,7 @@ Result<RlReport> Session::sensitivity(const PredictRlRequest& request) const {
   constexpr std::string_view kParts[] = {"gemm", "attention", "memory_bound", "nvlink", "network"};
   RlReport out;
   STEPCAST_ASSIGN(out.forecast, predict(request));
+  // The split of GPUs is fixed at the forecast's, so that the sensitivities are those of one split.
   PredictRlRequest spread_so = request;
   const RlSplit& split = out.forecast.split;
   spread_so.rl.generation_gpus = split.generation_gpus;

@@ -1,4 +1,4 @@
-// Recommendation models: embedding tables that are spread over GPUs, and dense layers on all of them.
+// Recommendation models: embedding tables distributed over GPUs, and dense layers on every GPU.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -14,6 +14,7 @@
 namespace stepcast {
 namespace {
 
+// The request of a question: the common fields come from `step`, the others from `recommendation`.
 PredictDlrmRequest dlrm_request(const StepQuestion& question) {
   const PredictRequest& step = question.step;
   PredictDlrmRequest request = question.recommendation;
@@ -30,9 +31,11 @@ PredictDlrmRequest dlrm_request(const StepQuestion& question) {
   return request;
 }
 
+// A zip archive with the name ending of NumPy.
 bool is_npz(const std::string& file) { return file.ends_with(".npz") && ZipFile::is_zip(file); }
 
-// The indices of all .npz files are measured together: the last one of several is the data set.
+// Measures the indices in all .npz files of the question. With several files, an entry for the whole data set
+// follows at the end.
 Result<std::vector<MeasuredIndices>> indices_of(const FileQuestion& question) {
   std::vector<std::string> archives;
   std::ranges::copy_if(question.files, std::back_inserter(archives), is_npz);
@@ -46,6 +49,7 @@ Result<std::vector<MeasuredIndices>> indices_of(const FileQuestion& question) {
   return measure_indices(archives, with);
 }
 
+// An answer for each file, in order. An error in one .npz file is the error of all, because they are measured together.
 std::vector<Result<std::optional<InspectedFile>>> inspect(const FileQuestion& question) {
   const Result<std::vector<MeasuredIndices>> measured = indices_of(question);
   const auto one = [&](const std::string& file) -> Result<std::optional<InspectedFile>> {
@@ -65,6 +69,7 @@ std::vector<Result<std::optional<InspectedFile>>> inspect(const FileQuestion& qu
 }  // namespace
 
 Subject recommendation_subject() {
+  // The names of the what-ifs come from the table that applies them.
   DlrmWhatIf none;
   std::vector<std::string_view> what_ifs;
   for (const WhatIfFactor& factor : factors_of(none)) what_ifs.push_back(factor.name);

@@ -1,4 +1,4 @@
-// Replays of recorded traces.
+// Replays of recorded traces: simulates the recorded step and compares it with the measured one.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,8 +17,8 @@
 namespace stepcast {
 namespace {
 
-// The comparison of the simulated step with the measured one. `platform`: peaks and links that stand beside what was achieved;
-// null: none has that GPU.
+// Compares the simulated with the measured step. `platform`: peaks and links of the recording machine, for
+// utilisation; null if no platform has its GPU.
 ReplayAnalysis compared(const ReplayRequest& request, const RecordedSource& source, const Replay& result,
                         const ReplayTimes& times, StepBinding binding, const Platform* platform) {
   return analyze_replay(source.traces(), result, times, binding,
@@ -28,7 +28,7 @@ ReplayAnalysis compared(const ReplayRequest& request, const RecordedSource& sour
                          .forecast = {.collectives = 0, .path_names = 0, .path_steps = request.path_steps}});
 }
 
-// Graphs of operations hold no measured step to compare with.
+// Traces that are graphs of operations have no measured step, so they are predicted with recorded durations instead.
 Result<Replayed> replay_graphs(const Session& session, const ReplayRequest& request) {
   PredictTraceRequest as_recorded;
   as_recorded.places = request.places;
@@ -66,10 +66,14 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   STEPCAST_ASSIGN(const SpreadOptions spread, detail::spread_options(request.spread, request.threads));
   STEPCAST_ASSIGN(const std::unique_ptr<RecordedSource> source,
                   kind.open(listing, detail::trace_set_options(request)));
+  // Several steps are needed for spreads. Otherwise the traces may be released after the step (last_program).
   const bool several_steps = request.spread.all_steps || request.spread.scenarios > 0;
+  // Rebuilds and simulates one recorded step. `compare_variants`: also score simpler replay rules.
   const auto replay_of = [&](std::optional<std::int64_t> step, bool compare_variants) -> Result<Replay> {
-    const RebuildOptions how{
-        .step = step, .own_delays = request.own_delays, .host_pieces = false};  // the tasks say the same
+    const RebuildOptions how{// Pieces of host tasks are not needed here.
+                             .step = step,
+                             .own_delays = request.own_delays,
+                             .host_pieces = false};
     STEPCAST_ASSIGN(RecordedProgram recorded,
                     several_steps ? source->program(how) : source->last_program(how));
     return replay_recorded(
@@ -90,6 +94,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   }
   STEPCAST_ASSIGN(StepBinding binding, step_binding(result.recorded, result.costs, result.timeline));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
+  // The platform is optional: without it, peaks and links are not shown.
   const Result<std::shared_ptr<const Platform>> platform = impl_->platform_with(source->device());
   ReplayAnalysis analysis =
       compared(request, *source, result, times, binding, platform ? platform->get() : nullptr);

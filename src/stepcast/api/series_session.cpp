@@ -1,3 +1,4 @@
+// Series of predictions over numbers of GPUs and batches.
 #include <algorithm>
 #include <utility>
 
@@ -7,12 +8,13 @@
 namespace stepcast {
 namespace {
 
-// The values of one axis, or one that leaves the request as it is.
+// The values of an axis; for an empty axis one entry that keeps the request's value.
 std::vector<std::optional<std::int64_t>> axis(const std::vector<std::int64_t>& values) {
   if (values.empty()) return {std::nullopt};
   return {values.begin(), values.end()};
 }
 
+// Sets `to` if there is a value.
 void set(std::optional<std::int64_t>& to, const std::optional<std::int64_t>& value) {
   if (value) to = value;
 }
@@ -22,11 +24,15 @@ void set(std::optional<std::int64_t>& to, const std::optional<std::int64_t>& val
 Result<std::vector<ScalingPoint>> Session::predict_series(const PredictRequest& request,
                                                           const StepSeries& series) const {
   std::vector<ScalingPoint> points;
+  // Settings that complete the layout of the first point.
   JobSettings kept;
+  // The global batch varies fastest, then the micro-batch, then the GPUs.
   for (const auto& gpus : axis(series.gpus)) {
     for (const auto& micro_batch : axis(series.micro_batches)) {
       for (const auto& global_batch : axis(series.global_batches)) {
         PredictRequest one = request;
+        // With `same_layout`, later points get the settings of the first, and the same origin, so that their
+        // expected times are comparable.
         if (series.same_layout && !points.empty()) {
           one.job.settings = over(one.job.settings, kept);
           const Forecast& first = points.front().forecast;

@@ -1,4 +1,5 @@
-// Predictions from a description, and what a session keeps.
+// Predictions of described steps, and the caches of a session. predict() has two parts: lay_out() resolves the job,
+// chooses an open layout and fixes the assumptions; forecast() prices the step and adds notes, memory, power and cost.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -50,13 +51,16 @@ using detail::output_at;
 
 namespace {
 
-constexpr std::int64_t kUsualTensorParallel = 8;  // even where a rack of 72 GPUs is one node
+constexpr std::int64_t kUsualTensorParallel = 8;  // the usual maximum, even if a node is a rack of 72 GPUs
+// Origin of a layout that the search of `plan` found.
 constexpr const char* kOfPlan = "what `stepcast plan` chooses";
 
+// Memory use of a layout, for notes.
 std::string filling(const MemoryForecast& memory) {
   return fmt::format("{:.1f} of {:.1f} GiB", memory.peak().value() / kGiB, memory.available.value() / kGiB);
 }
 
+// The search space of usual layouts for a job on a platform.
 LayoutSearch layouts_of(const Job& asked, const ResolvedJob& job, const Platform& platform) {
   Job with_gpus = asked;
   with_gpus.n_gpus = job.n_gpus.value_or(job.layout.world_size());
@@ -65,41 +69,46 @@ LayoutSearch layouts_of(const Job& asked, const ResolvedJob& job, const Platform
           {.memory = platform.device.memory_size, .gpus_per_node = std::min(in_node, kUsualTensorParallel)}};
 }
 
-// Whether what a whole layout leaves out is off, because nobody asked to search it.
+// Whether the settings that an almost complete layout omits are simply off. True if the user gave the main
+// degrees and batches and did not ask for a search.
 bool is_taken_as_said(const PredictRequest& request) {
   if (request.open_layout != OpenLayout::usual || !leaves_part_open(request.job)) return false;
   JobSettings settings = request.job.settings;
-  if (request.largest == LargestBatch::micro) settings.micro_batch_sequences = 1;  // as one that is said
+  if (request.largest == LargestBatch::micro) settings.micro_batch_sequences = 1;  // it is treated as given
   return says_whole_layout(settings);
 }
 
-// Whether something of the layout is searched.
+// Whether some part of the layout is searched.
 bool searches_layout(const PredictRequest& request) {
   if (request.open_layout == OpenLayout::as_said || request.open_layout == OpenLayout::as_planned)
     return leaves_layout_open(request.job);
   return leaves_part_open(request.job) && !is_taken_as_said(request);
 }
 
-// A batch that the GPUs do not divide is one for other layouts than the plainest, which is all that resolve() tries.
+// The resolved job. If it fails because the GPUs do not divide the global batch, and the layout is searched,
+// resolves it without the batch: other layouts than the default may fit the batch. `needs_layout` is then true.
 Result<ResolvedJob> resolved_if_open(const PredictRequest& request, bool& needs_layout) {
   const Job& asked = request.job;
   Result<ResolvedJob> job = resolve(asked);
   if (job || !searches_layout(request) || !asked.settings.global_batch_sequences) return job;
   Job without = asked;
   without.settings.global_batch_sequences.reset();
+  // Only if the job is valid without the batch can another layout help; else the first error is the right one.
   Result<ResolvedJob> usual = resolve(without);
   needs_layout = usual.ok();
   return usual ? std::move(usual) : std::move(job);
 }
 
+// Searches a layout: detail::planned_layout() with the platform and assumptions bound.
 using Planned = std::function<std::optional<LayoutChoice>(const Job& asked, const ResolvedJob& usual)>;
 
-// A layout of the usual ones, with the batch of whoever says none and with degrees of 1 where it splits nothing: typing its
-// flags gives it again.
+// Adds the defaults to the settings and flags of a usual layout: a batch if none was given, and degrees of 1.
+// The flags then reproduce the layout.
 LayoutChoice spelled_out(LayoutChoice choice, const Job& asked, const Job& with_batch) {
   JobSettings& chosen = choice.settings;
   const JobSettings& said = asked.settings;
   std::string before;
+  // Degrees of 1 are written out, because a command with only a batch would be searched again.
   if (!said.tensor && !chosen.tensor) before += "--tp 1 ";
   if (!said.pipeline && !chosen.pipeline) before += "--pp 1 ";
   if (!said.micro_batch_sequences) {
@@ -116,21 +125,24 @@ LayoutChoice spelled_out(LayoutChoice choice, const Job& asked, const Job& with_
   return choice;
 }
 
-// What is not said of how the work is spread: as `plan` would, or in the usual way that fits with least, given what is said.
-// `planned`: asks for the first, given the second.
-// Returns where it comes from.
+// Completes the layout of `job`: as `plan` would, or, if that fails or least memory is requested, the
+// simplest usual layout that fits. `planned` runs the search of `plan`, given the usual layout.
+// `chosen_settings` gets the settings that complete the layout. Returns the origin of the layout for display;
+// empty if nothing was chosen.
 std::string fill_in_layout(const PredictRequest& request, const Job& asked, const Platform& platform,
                            const Planned& planned, ResolvedJob& job, JobSettings* chosen_settings) {
   const bool nothing_said = leaves_layout_open(asked);
   Job with_batch = asked;
   UsualBatch batch;
   if (!asked.settings.global_batch_sequences) {
+    // Without a global batch, a usual one is chosen for the model and the GPUs, and a note says which.
     const auto& micro_batch = asked.settings.micro_batch_sequences;
     batch = usual_batch(job.model, job.layout, platform.device.memory_size,
                         job.n_gpus.value_or(job.layout.world_size()),
                         micro_batch ? std::vector{*micro_batch} : std::vector<std::int64_t>{});
     with_batch.settings.global_batch_sequences = batch.sequences;
   }
+  // The usual layout comes first: it is the fallback, and its number of GPUs is the input of the search.
   const LayoutSearch layouts = layouts_of(with_batch, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
   const char* why = chosen ? "the least that fits" : "no usual layout fits, this one needs least";
@@ -143,7 +155,7 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
     }
   }
   if (!chosen) {
-    // What is given contradicts every layout that is tried; the batch is the usual one all the same.
+    // The given settings contradict all layouts that are searched. The batch is still the usual one.
     Result<ResolvedJob> bare = resolve(with_batch);
     if (!bare || asked.settings.global_batch_sequences) return {};
     job = std::move(*bare);
@@ -158,6 +170,8 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
     job.notes.push_back(std::move(batch.note));
   }
   if (chosen->flags.empty()) return why;
+  // Models with experts have an expected step above the forecast if the layout was searched, so repeating the
+  // flags needs --layout as-planned for the same result.
   const bool has_factor = why == kOfPlan && job.model.moe;
   job.notes.push_back(fmt::format("{} not given: {}{} ({}, {} of memory)",
                                   nothing_said ? "layout" : "the rest of the layout", chosen->flags,
@@ -165,10 +179,12 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
   return why;
 }
 
-// The job with the largest micro-batch that some layout fits with: each is searched as one that is said.
+// The job with the largest micro-batch for which some layout fits. Each candidate is searched as if it were
+// given. Doubling, then binary search, over all numbers or over the divisors of the global batch. Errors: no
+// layout fits one sequence.
 Result<Job> with_largest_micro_batch(const PredictRequest& request, const ResolvedJob& job,
                                      const Planned& planned, std::string& note) {
-  constexpr std::int64_t kMostSequences = 65'536;  // nobody trains on more at a time
+  constexpr std::int64_t kMostSequences = 65'536;  // search limit, far above real batches
   const std::optional<std::int64_t>& batch = request.job.settings.global_batch_sequences;
   const auto with = [&](std::int64_t sequences) {
     Job one = request.job;
@@ -179,14 +195,16 @@ Result<Job> with_largest_micro_batch(const PredictRequest& request, const Resolv
     const std::optional<LayoutChoice> found = planned(with(sequences), job);
     return found && found->memory.verdict != MemoryVerdict::does_not_fit;
   };
-  std::vector<std::int64_t> tried;  // ascending; of no batch all numbers
+  std::vector<std::int64_t> tried;  // divisors of the global batch, ascending; empty without a batch
   for (std::int64_t n = 1; batch && n <= *batch; ++n)
     if (*batch % n == 0) tried.push_back(n);
   const std::int64_t most = batch ? static_cast<std::int64_t>(tried.size()) : kMostSequences;
+  // The i-th candidate, from 1: a divisor of the batch, or the number itself.
   const auto nth = [&](std::int64_t i) { return batch ? tried[static_cast<std::size_t>(i - 1)] : i; };
   std::int64_t best = 0, next = most + 1;
   for (std::int64_t i = 1; i <= most && next > most; i = best < most ? std::min(most, 2 * i) : most + 1)
     (fits(nth(i)) ? best : next) = i;
+  // Invariant: candidate `best` fits (0: none yet) and candidate `next` does not.
   while (next <= most && next > best + 1) {
     const std::int64_t middle = best + (next - best) / 2;
     (fits(nth(middle)) ? best : next) = middle;
@@ -200,7 +218,7 @@ Result<Job> with_largest_micro_batch(const PredictRequest& request, const Resolv
   return with(nth(best));
 }
 
-// What the memory forecast takes away from the GPU and the time does not charge the host for.
+// Notes about offloading: the memory forecast counts it, the time forecast does not charge the host for it.
 void note_offload(const Layout& layout, std::vector<std::string>& notes) {
   if (layout.optimizer.cpu_offload) {
     notes.emplace_back(
@@ -216,7 +234,7 @@ void note_offload(const Layout& layout, std::vector<std::string>& notes) {
   }
 }
 
-// bf16 is the default, and older GPUs have no units for it.
+// A note for GPUs without matrix units for the default type bf16, but with units for fp16.
 void note_types(DType compute, const Device& device, std::vector<std::string>& notes) {
   if (compute == DType::fp32 || compute == DType::tf32 || device.peak(compute) || !device.peak(DType::fp16))
     return;
@@ -226,11 +244,13 @@ void note_types(DType compute, const Device& device, std::vector<std::string>& n
                   device.name, to_string(compute)));
 }
 
-// The nearest layout that fits, predicted to be sure.
+// Description of the nearest layout that fits, with its forecast; nothing if none was found. Tries other
+// layouts first, then more GPUs.
 std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob& job,
                                              const Platform& platform, const StepModel& steps) {
-  constexpr std::size_t kMost = 4;  // to predict until one can run on the platform
+  constexpr std::size_t kMost = 4;  // candidates to forecast until one can run on the platform
   const LayoutSearch layouts = layouts_of(asked, job, platform);
+  // Flags, memory and time of a candidate; nothing if it cannot run on the platform.
   const auto described = [&](const LayoutChoice& choice) -> std::optional<std::string> {
     const Result<StepPrediction> step = steps.predict(choice.job.model, choice.job.layout);
     if (!step) return std::nullopt;
@@ -243,6 +263,7 @@ std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob
   return larger ? described(*larger) : std::nullopt;
 }
 
+// Writes Chakra traces of the step, for each rank class or for each rank.
 Status write_step_graphs(const PredictRequest& request, const Layout& layout, const PredictedStep& step,
                          const std::vector<std::filesystem::path>& inputs) {
   const FlatProgram flat{step.program};
@@ -256,6 +277,7 @@ Status write_step_graphs(const PredictRequest& request, const Layout& layout, co
   return Ok{};
 }
 
+// Pictures for a report: the passes and the critical path.
 StepPictures pictures_of(const PredictedStep& step) {
   const FlatProgram flat{step.program};
   const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
@@ -265,8 +287,9 @@ StepPictures pictures_of(const PredictedStep& step) {
           .path = picture_of_path(flat, critical_path(flat, times, step.prices.costs, starts))};
 }
 
-// How the step grows with one micro-batch more on every rank.
+// Adds the growth of the step with one more micro-batch per rank. Adds nothing if the layout does not allow it.
 void add_batch_sensitivity(const ResolvedJob& job, const StepModel& steps, Sensitivity& sensitive) {
+  // One more micro-batch per rank at an unchanged micro-batch size.
   Layout more = job.layout;
   const std::int64_t now = more.micro_batches();
   more.batch.global_batch_sequences += more.batch.global_batch_sequences / std::max<std::int64_t>(1, now);
@@ -277,14 +300,14 @@ void add_batch_sensitivity(const ResolvedJob& job, const StepModel& steps, Sensi
             before->step.time.value() * 1e-3, after->step.time.value() * 1e-3);
 }
 
-// How many GPUs a node has where somebody says so: who asks, or the launcher of the job. A launcher counts those of a
-// host, of which a node that is used in segments (a rack behind one switch) has several.
+// GPUs per node if the request or the job's launcher gives them; nothing otherwise. On platforms with segmented nodes
+// (a rack behind one switch) the launcher is ignored: it counts the GPUs of a host, and a node has several hosts.
 std::optional<std::int64_t> node_size(const Job& asked, const ResolvedJob& job, const Platform& platform) {
   if (asked.gpus_per_node) return asked.gpus_per_node;
   return platform.node.segment ? std::nullopt : job.gpus_per_node;
 }
 
-// Errors: other jobs on links that nobody described.
+// Errors: a background load outside 0 to 1, or on a platform without network tiers.
 Status check_background(double load, const Platform& platform) {
   if (load == 0) return Ok{};
   if (!(load > 0) || load > 1) {
@@ -300,7 +323,7 @@ Status check_background(double load, const Platform& platform) {
       .advice("see docs/shared-clusters.md");
 }
 
-// What the step takes on the busiest rank beyond what it would with tokens spread evenly.
+// Adds the cost of uneven expert load: the difference to a forecast with balanced tokens.
 Status add_expert_load(const std::string& load, const ResolvedJob& job, const StepModel& steps,
                        Forecast& forecast) {
   Layout balanced = job.layout;
@@ -314,7 +337,7 @@ Status add_expert_load(const std::string& load, const ResolvedJob& job, const St
   return Ok{};
 }
 
-// Why narrow products do not pay, where they do not.
+// A note if narrow GEMMs (fp8, fp4) make the step slower than 16 bits, with the reason.
 Status note_slow_type(const ResolvedJob& job, const StepModel& steps, std::vector<std::string>& notes) {
   const std::optional<Layout> wide = with_wide_products(job.layout);
   if (!wide) return Ok{};
@@ -326,12 +349,13 @@ Status note_slow_type(const ResolvedJob& job, const StepModel& steps, std::vecto
   return Ok{};
 }
 
-// What figures that a platform file changed do to the step.
+// Notes on how the figures that a platform file changed affect the step. The first eight are forecast individually.
 void note_changed_figures_of(const ResolvedJob& job, const Layout& layout, const StepModel& steps,
                              std::vector<std::string>& notes) {
   const Platform& platform = steps.platform();
   if (platform.changed.empty()) return;
-  constexpr std::size_t kMostPriced = 8;  // a step each
+  // Each of these notes needs a forecast.
+  constexpr std::size_t kMostPriced = 8;
   const Result<StepPrediction> now = steps.predict(job.model, layout);
   for (std::size_t i = 0; i < platform.changed.size(); ++i) {
     const ChangedFigure& figure = platform.changed[i];
@@ -345,7 +369,8 @@ void note_changed_figures_of(const ResolvedJob& job, const Layout& layout, const
   }
 }
 
-// What was filled in, and what the price leaves out. `pools`: one for every pool.
+// Notes on skipped models of the platforms, number types, offloading and unmodelled settings. `pools`: one
+// model for each pool.
 void note_job(const ResolvedJob& job, std::span<const StepModel> pools, std::vector<std::string>& notes) {
   for (const StepModel& steps : pools) {
     StepWorker worker = steps.worker();
@@ -358,6 +383,7 @@ void note_job(const ResolvedJob& job, std::span<const StepModel> pools, std::vec
     notes.push_back(fmt::format("not modelled: {}", setting));
 }
 
+// The note for a step that exceeds the memory.
 std::string note_no_fit(const Job& asked, const ResolvedJob& job, const Platform& platform,
                         const StepModel& steps) {
   const std::optional<std::string> nearest = nearest_that_fits(asked, job, platform, steps);
@@ -365,7 +391,8 @@ std::string note_no_fit(const Job& asked, const ResolvedJob& job, const Platform
                      nearest ? "nearest that fits: " + *nearest : "no layout that was tried fits");
 }
 
-// The question about one pool as one about its platform. Errors: two prices, a search that only several pools have.
+// A request about one pool as a request about its platform. Errors: a price in both the budget and the zone,
+// a search that only exists for several pools.
 Result<PredictRequest> on_one_pool(PredictRequest request, const Cluster& cluster) {
   request.pools.clear();
   request.zones.clear();
@@ -378,6 +405,7 @@ Result<PredictRequest> on_one_pool(PredictRequest request, const Cluster& cluste
   return request;
 }
 
+// The point of a series for this step.
 ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, const Forecast& forecast,
                              std::string layout_source) {
   return {.n_gpus = job.layout.world_size(),
@@ -390,7 +418,8 @@ ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, c
           .layout_source = std::move(layout_source)};
 }
 
-// The expected step. The rule is one of ratios: milliseconds stay what they are.
+// Adds the expected step time to the forecast. For layouts that a search chose, it is the forecast with the
+// factor of promise_prior().
 void add_promise(const Transformer& model, LayoutOrigin origin, Forecast& forecast) {
   const Estimate step{Microseconds{forecast.step_time_ms}, Microseconds{forecast.step_time_p10_ms},
                       Microseconds{forecast.step_time_p90_ms}, forecast.source};
@@ -400,7 +429,7 @@ void add_promise(const Transformer& model, LayoutOrigin origin, Forecast& foreca
   forecast.promised_step_time_p90_ms = promise.p90.value();
 }
 
-// By which factor the expected step is longer than the forecast, or would be.
+// Adds a note about the factor between forecast and expected step time, if there is one for this kind of model.
 void note_promise(const Transformer& model, LayoutOrigin origin, std::vector<std::string>& notes) {
   const double factor = promise_prior(model.moe.has_value(), LayoutOrigin::searched).median;
   if (factor == 1) return;
@@ -413,6 +442,7 @@ void note_promise(const Transformer& model, LayoutOrigin origin, std::vector<std
                                     factor));
 }
 
+// Adds the duration and cost of the whole training, if the budget asks for them.
 Status add_run(const ResolvedJob& job, const TrainingBudget& budget, std::vector<RunPool> pools,
                const Layout& layout, const StepModel& steps, Forecast& forecast) {
   std::optional<RunJob> run_job;
@@ -442,7 +472,7 @@ Status PredictRequest::set_open_layout(std::string_view word) {
       .expected("fastest, least-memory, replanned, as-said or as-planned");
 }
 
-// More are a mistake: batches count sequences.
+// See the header. The limit catches global batches in tokens.
 Status detail::check_micro_batches(const Layout& layout) {
   constexpr std::int64_t kMost = 65'536;
   if (layout.micro_batches() <= kMost) return Ok{};
@@ -464,7 +494,7 @@ Result<StepAssumptions> detail::assumptions_on(const Platform& platform, const P
   return assumptions;
 }
 
-// As errors that do not know of each other.
+// The widths add in quadrature, as for independent errors.
 StepAssumptions detail::widened_for(std::size_t n_unpriced, StepAssumptions assumptions) {
   constexpr double kBandPerUnpricedSetting = 0.02;  // of the step, to either side
   const double more = kBandPerUnpricedSetting * std::sqrt(static_cast<double>(n_unpriced));
@@ -473,6 +503,7 @@ StepAssumptions detail::widened_for(std::size_t n_unpriced, StepAssumptions assu
   return assumptions;
 }
 
+// The search runs without the lock. Two threads may search the same layout at the same time; both find the same.
 std::optional<LayoutChoice> Session::Impl::planned_layout(LayoutQuestion question, const ResolvedJob& usual) {
   constexpr std::size_t kMostKept = 32;
   {
@@ -483,7 +514,7 @@ std::optional<LayoutChoice> Session::Impl::planned_layout(LayoutQuestion questio
   }
   std::optional<LayoutChoice> found = detail::planned_layout(
       question.job, usual, *question.platform, question.assumptions, searched_steps(question.platform).get());
-  if (is_stop_requested()) return found;  // not of all layouts
+  if (is_stop_requested()) return found;  // incomplete, so it is not cached
   const std::scoped_lock lock{mutex};
   layouts.emplace_front(std::move(question), found);
   if (layouts.size() > kMostKept) layouts.pop_back();
@@ -527,6 +558,7 @@ Result<Sensitive> Session::sensitivity(const PredictTraceRequest& request) const
 Result<Report> Session::report(const PredictRequest& request) const { return detailed(request, true); }
 Result<Report> Session::report(const PredictTraceRequest& request) const { return detailed(request, true); }
 
+// Requests with further outputs or more expensive parts get nothing, see the header.
 Result<std::optional<StepTime>> Session::step_time(const PredictRequest& request) const {
   if (!request.pools.empty() || request.job.settings.expert_load || request.budget.asked() ||
       request.explained || !request.timeline.empty() || !request.chakra.empty())
@@ -557,6 +589,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   std::string layout_source;
   LargestBatch largest = request.largest;
   PredictRequest settled = request;
+  // The layout is chosen without the what-ifs, for the unchanged machine, unless the request says `replanned`.
   if (searches_layout(request)) {
     STEPCAST_ASSIGN(const StepAssumptions as_it_is,
                     detail::assumptions_on(platform, request, {}, request.power_limit_W));
@@ -573,18 +606,20 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
     }
     JobSettings chosen;
     layout_source = fill_in_layout(request, asked, platform, planned, job, &chosen);
-    // Measured steps are of the layout that was completed.
+    // Measured steps refer to the completed layout.
     if (!leaves_layout_open(request.job))
       settled.job.settings = over(asked.settings, settings_beyond(asked, chosen));
     if (extras.chosen != nullptr) *extras.chosen = std::move(chosen);
     if (!note.empty()) job.notes.push_back(std::move(note));
   }
+  // The search found no layout for the given batch, so the error of the plain layout is returned.
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();
-  // A log prints settings that do nothing, too.
+  // Logs also contain settings without effect.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(detail::take_largest_batch(largest, request.job.settings, platform.device.memory_size, job));
   STEPCAST_TRY(detail::check_micro_batches(job.layout));
+  // anchor_on_measured() replaces `wanted`, so the model without an anchor is made before.
   StepAssumptions wanted = detail::widened_for(job.not_modelled.size(), assumptions);
   const StepModel unanchored = priced->steps.with(wanted);
   STEPCAST_ASSIGN(detail::OnMeasured measured,
@@ -606,6 +641,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
         "layout as given by --tp, --pp, --mbs and --gbs; other options are off. --layout fastest searches "
         "them");
   step.notes = std::move(notes);
+  // The job or its launcher gave another node size.
   if (meant.platform->node.gpus_per_node != platform.node.gpus_per_node) {
     step.site_notes.push_back(fmt::format("nodes of {} GPUs as described, but {} has {}",
                                           platform.node.gpus_per_node, meant.name,
@@ -621,15 +657,18 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
 Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut step, const Extras& extras) {
   const ResolvedJob& job = step.job;
   const StepModel& steps = step.steps;
+  // Options that only affect the output, not the time.
   step.options.explained = request.explained;
   step.options.forecast.collectives = request.collectives;
   step.options.forecast.path_steps = request.path_steps;
+  // Filled by step_forecast(), for the power of the GPUs.
   StepShares shares;
   step.options.shares = &shares;
   STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, step.layout, step.platform(), steps},
                                                    step.sites[step.base]->short_steps, step.options));
   forecast.anchor = std::move(step.anchor);
   forecast.measured_check = std::move(step.measured_check);
+  // Notes appear in this order: platform and layout, anchor, job, node size, models, expected step, memory.
   std::vector<std::string>& notes = step.notes;
   if (!step.on_several_pools()) {
     note_changed_figures_of(job, step.layout, steps, notes);
@@ -653,7 +692,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
     add_power(forecast, step.platform(), request.power_limit_W, &shares);
   }
   add_promise(job.model, step.layout_origin, forecast);
-  if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // the layout of a log ran
+  if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // a log: not searched
   if (!forecast.fits())
     notes.push_back(step.on_several_pools() ? "does not fit in the memory of every pool"
                                             : note_no_fit(request.job, job, step.platform(), steps));
@@ -662,6 +701,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
   if (extras.job != nullptr) *extras.job = job;
   if (extras.point != nullptr)
     *extras.point = point_of_series(job, step.platform(), forecast, step.layout_source);
+  // The simulated step is only made for outputs that need it.
   if (extras.sensitivity != nullptr || extras.pictures != nullptr || step.timeline ||
       !request.chakra.empty()) {
     STEPCAST_ASSIGN(const PredictedStep predicted,
@@ -686,6 +726,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     return impl_->forecast(request, std::move(step), extras);
   }
   STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(request.pools, request.zones));
+  // A single pool is the same as its platform, so all features of one platform are available.
   if (cluster.pools.size() == 1) {
     STEPCAST_ASSIGN(const PredictRequest on_platform, on_one_pool(request, cluster));
     STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out(on_platform, extras));

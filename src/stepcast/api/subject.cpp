@@ -1,3 +1,4 @@
+// The list of subjects, and which subject an option or what-if belongs to.
 #include "stepcast/api/subject.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 namespace stepcast {
 
 std::span<const Subject> subjects() {
+  // The order is that of subjects.def.
   static const std::array kSubjects{
 #define STEPCAST_SUBJECT(name) name##_subject(),
 #include "stepcast/api/subjects.def"
@@ -22,6 +24,7 @@ const Subject& subject_of(const Job& job, const RlSettings& rl) {
   const std::span<const Subject> all = subjects();
   const auto found =
       std::ranges::find_if(all, [&](const Subject& s) { return s.is_of != nullptr && s.is_of(job, rl); });
+  // The last subject accepts everything else.
   return found == all.end() ? all.back() : *found;
 }
 

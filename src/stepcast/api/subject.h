@@ -1,10 +1,11 @@
-// What a training can be of: how it is recognised, what of it is known by name, and how each question about it is answered.
+// Kinds of trainings (subjects): how each is recognised, which names it has, and how it answers each question.
 //
-//   const Subject& subject = subject_of(job);                              // of "dlrm-mlperf-v1": recommendation
+//   const Subject& subject = subject_of(job);      // for "dlrm-mlperf-v1": recommendation
 //   STEPCAST_ASSIGN(const StepAnswer answer, subject.predict(session, question));
 //
-// A subject is a function NAME_subject(), which returns its row, and a line in subjects.def. A question is a member: where it
-// is null, the subject does not answer it. Verbs, sweeps and Python ask here and name no subject.
+// A subject is a function NAME_subject() that returns its row, plus a line in subjects.def. Each question is
+// a member; null means that the subject cannot answer it. Verbs, sweeps and the Python package use these rows
+// and do not mention subjects.
 #pragma once
 
 #include <cstdint>
@@ -22,55 +23,58 @@
 
 namespace stepcast {
 
-// A step, whatever it is of: each subject takes what means something for it.
+// A question about a step of any subject. Each subject reads the fields that have a meaning for it.
 struct StepQuestion {
-  PredictRequest step;  // the job, where it runs, what is asked besides
+  PredictRequest step;  // the job, its machine and the requested outputs
   RlSettings rl;
-  PredictDlrmRequest recommendation;  // without what `step` says
+  PredictDlrmRequest recommendation;  // fields that `step` does not have
 };
 using StepAnswer = std::variant<Report, RlReport>;
 
-// Files that belong to a subject and are no traces.
+// A question about files of a subject other than traces.
 struct FileQuestion {
   std::vector<std::string> files;
-  std::string tables;  // of indices
+  std::string tables;  // CSV file with the tables of the indices; may be empty
   std::int64_t batch_samples = 0;
 };
 
+// A row of the table of subjects.
 struct Subject {
-  std::string_view called{};                // "a recommendation model"
-  std::string_view plural{};                // "recommendation models": whom its own options belong to
-  std::string_view own_flag{};              // that asks for it, if there is one: "--rl"
-  Question question = Question::described;  // whose options it takes
-  // Models that are known by name, and what `stepcast models` calls them; null: its table has them (formats/presets.h).
+  std::string_view called{};                // with an article: "a recommendation model"
+  std::string_view plural{};                // for messages about its options: "recommendation models"
+  std::string_view own_flag{};              // flag that selects it: "--rl"; empty: none
+  Question question = Question::described;  // which options it accepts
+  // Names of its built-in models, and their heading in `stepcast models`. Null: they are in the preset table
+  // (formats/presets.h).
   std::vector<std::string> (*names)() = nullptr;
   std::string_view listed_as{};
+  // Whether a job is of this subject. Null: all that no other subject claims.
   bool (*is_of)(const Job& job, const RlSettings& rl) = nullptr;
-  std::vector<std::string_view> what_ifs{};  // its own, besides those of all (predict/what_if.h)
-  std::string_view planner = "plan";         // the verb that searches how it is spread
+  std::vector<std::string_view> what_ifs{};  // additional what-ifs (the common ones: predict/what_if.h)
+  std::string_view planner = "plan";         // verb that searches layouts for it
 
-  // Its step; with what it would gain from faster resources; with what a page shows.
+  // The forecast; the forecast with sensitivities; the forecast with everything that a page shows.
   Result<StepAnswer> (*predict)(const Session& session, const StepQuestion& question) = nullptr;
   Result<StepAnswer> (*sensitivity)(const Session& session, const StepQuestion& question) = nullptr;
   Result<StepAnswer> (*report)(const Session& session, const StepQuestion& question) = nullptr;
-  // Several steps side by side; `several`: flags that take more than one value then.
+  // A series of steps. `several`: flags that accept several values for it.
   std::string_view several{};
   Result<std::vector<ScalingPoint>> (*series)(const Session& session, const StepQuestion& question,
                                               const StepSeries& series) = nullptr;
-  // Whether a file, which begins so, is one of its own; and what is in such files, an answer each.
+  // Whether a file with this beginning belongs to the subject; and the contents of such files, one answer per file.
   bool (*holds)(const std::string& file, std::string_view beginning) = nullptr;
   std::vector<Result<std::optional<InspectedFile>>> (*inspect)(const FileQuestion& question) = nullptr;
 };
 
-// As in subjects.def.
+// All subjects in the order of subjects.def, and the subject of a job.
 [[nodiscard]] std::span<const Subject> subjects();
 [[nodiscard]] const Subject& subject_of(const Job& job, const RlSettings& rl = {});
 
-// The subject whose own an option for these questions is, as `subject` sees it: it answers one of them, and neither `subject`
-// nor a step of a description does. Null if there is none.
+// The subject that owns an option for these questions, from the view of `subject`. Null if `subject` or
+// described steps accept the option, or if no subject has it.
 [[nodiscard]] const Subject* owner_of(QuestionSet questions, const Subject& subject);
 
-// Errors: a what-if that is one of another subject alone.
+// Errors: a what-if that exists only for another subject.
 [[nodiscard]] Status check_what_ifs(const Subject& subject, std::span<const std::string> what_ifs);
 
 }  // namespace stepcast

@@ -1,4 +1,4 @@
-// The points of a sweep, one by one and shard by shard.
+// Sweeps: single points, and shards of many points.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -23,12 +23,14 @@
 namespace stepcast {
 namespace {
 
-// Rows are written as a whole, all of the shard: the longer that takes, the rarer.
+// Collects rows and writes the file of a shard. Every write replaces the whole file, so it waits for at least
+// 250 ms and for 20 times the duration of the last write. Thread-safe.
 class RowWriter {
  public:
   RowWriter(const SweepFolder& folder, std::string file, const SweepSpec& spec, SweepRows rows)
       : folder_(folder), file_(std::move(file)), spec_(spec), rows_(std::move(rows)), last_(Clock::now()) {}
 
+  // Adds the row of a point, and writes the file if the last write is long enough ago.
   Status add(const std::string& id, std::string row) {
     const std::scoped_lock lock{mutex_};
     rows_.insert_or_assign(id, std::move(row));
@@ -63,7 +65,8 @@ class RowWriter {
   Clock::duration took_{};
 };
 
-// The step of a point; of nodes as of `platform`. Errors: a word that `--layout` does not take.
+// The question about the step of a sweep point, with options that make it cheap. `platform` is given if the
+// point counts nodes; its nodes have the size of the point or of the platform. Errors: an invalid `--layout`.
 Result<StepQuestion> step_of(SweepQuestion&& point, const Platform* platform) {
   StepQuestion asked;
   PredictRequest& step = asked.step;
@@ -90,7 +93,7 @@ Result<StepQuestion> step_of(SweepQuestion&& point, const Platform* platform) {
   return asked;
 }
 
-// Errors: keys that belong to another subject.
+// Errors: a key of the point that belongs to another subject.
 Status check_keys(const SweepPoint& point, const Subject& subject) {
   for (const Option& option : option_table()) {
     if (option.sweep == SweepValue::none || point.find(option.sweep_key()) == nullptr) continue;
@@ -112,6 +115,7 @@ Result<std::string> Session::run(const SweepPoint& point) const {
 
 Result<std::string> Session::answer(const SweepPoint& point) const {
   STEPCAST_ASSIGN(SweepQuestion question, question_of(point));
+  // Points of mode `plan` search a layout; all others forecast a step.
   if (point.mode == SweepMode::plan) {
     STEPCAST_ASSIGN(const MeantPlatform meant,
                     impl_->meant_platform(question.platform, question.plan.n_gpus));
@@ -145,6 +149,7 @@ Result<SweepReport> Session::sweep(const SweepSpec& spec, const SweepRun& run) c
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::open(run.folder, spec, run.extends));
   const std::string file = run.shard.file_name();
   folder.clear_leftovers(file);
+  // Points with a row from any shard are skipped. Only the rows of this shard's file are rewritten.
   STEPCAST_ASSIGN(const SweepRows done, folder.rows(spec));
   STEPCAST_ASSIGN(SweepRows own, folder.rows_of(file, spec));
   SweepReport report;
@@ -161,7 +166,7 @@ Result<SweepReport> Session::sweep(const SweepSpec& spec, const SweepRun& run) c
   std::size_t n_run = 0;
   const auto one = [&](std::size_t i) -> Status {
     STEPCAST_ASSIGN(std::string row, this->run(*left[i]));
-    STEPCAST_TRY(not_stopped());  // a row of a point that was not run to its end says nothing of it
+    STEPCAST_TRY(not_stopped());  // an interrupted point has no valid row
     STEPCAST_TRY(writer.add(left[i]->id, std::move(row)));
     const std::scoped_lock lock{mutex};
     ++n_run;
@@ -169,7 +174,7 @@ Result<SweepReport> Session::sweep(const SweepSpec& spec, const SweepRun& run) c
     return Ok{};
   };
   const Status all = parallel_for(left.size(), run.threads, one);
-  STEPCAST_TRY(writer.finish());  // also what was done until something failed
+  STEPCAST_TRY(writer.finish());  // also after a failure, so that finished points are kept
   if (!all.ok()) return all.error();
   report.n_run = n_run;
   return report;

@@ -1,4 +1,4 @@
-// Predictions from recorded traces.
+// Predictions from recorded traces. TraceQuestion holds a request with its opened traces and answers its parts.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -27,16 +27,16 @@ namespace {
 
 using Files = std::vector<std::filesystem::path>;
 
-// A request with all that it needs in memory.
+// A request with everything that it needs in memory.
 struct TraceQuestion {
   const PredictTraceRequest& request;
-  TraceListing listing, second_listing;  // the second empty where one recording was given
+  TraceListing listing, second_listing;  // the second is empty for one recording
   const SourceKind& kind;
   TracePredictionOptions how;
   std::unique_ptr<RecordedSource> source{}, second{};
-  std::optional<RecordedProgram> shapes_of{};  // the step whose shapes are asked for
+  std::optional<RecordedProgram> shapes_of{};  // the step that provides other shapes
 
-  // That are read: nothing is written over them.
+  // Input files, which outputs must not overwrite.
   [[nodiscard]] Files files(const detail::TracePlatforms& platforms) const {
     Files all = listing.files();
     for (const Files& more : {platforms.files(), second_listing.files()})
@@ -44,6 +44,7 @@ struct TraceQuestion {
     return all;
   }
 
+  // Opens the traces, and the second recording if there is one.
   Status open() {
     const TraceSetOptions options = detail::trace_set_options(request);
     STEPCAST_ASSIGN(source, kind.open(listing, options));
@@ -58,7 +59,8 @@ struct TraceQuestion {
     return Ok{};
   }
 
-  // One step; nothing: the last. `kept` gets it as it was recorded, where it is asked for and can be.
+  // The prediction of one step; nothing: the default step. `kept` gets a copy of the recorded step, if the
+  // request wants it and it is possible.
   [[nodiscard]] Result<TracePrediction> predict(std::optional<std::int64_t> step,
                                                 std::shared_ptr<KeptStep>* kept = nullptr) const {
     TracePredictionOptions of_step = how;
@@ -79,12 +81,13 @@ struct TraceQuestion {
     return predict_between(std::move(recorded), std::move(other), of_step);
   }
 
+  // N of ProfilerStep#N; -1 for traces without steps.
   static std::int64_t number_of(const RecordedProgram& step) {
     return step.facts.empty() ? -1 : step.facts.front().step_number;
   }
 
-  // Samples of all ranks per step: what was said, else the batch that was asked for of every rank that has one. Errors: those of
-  // sample_ranks().
+  // Samples of all ranks per step: from the request, else the requested batch times the number of ranks that
+  // read samples. Nothing if unknown. Errors: those of sample_ranks().
   [[nodiscard]] Result<std::optional<double>> samples(const TracePrediction& prediction) const {
     if (request.samples_per_step || request.batch == 0) return request.samples_per_step;
     std::int64_t ranks = request.data_parallel_ranks;
@@ -94,6 +97,7 @@ struct TraceQuestion {
     return std::optional{static_cast<double>(request.batch) * static_cast<double>(ranks)};
   }
 
+  // The forecast document of a prediction.
   [[nodiscard]] Result<Forecast> forecast(const TracePrediction& prediction, const FlatProgram& flat,
                                           const TaskTimes& times) const {
     STEPCAST_ASSIGN(const std::optional<double> samples_per_step, samples(prediction));
@@ -110,7 +114,7 @@ struct TraceQuestion {
     return forecast;
   }
 
-  // How the predicted step is distributed, over what else was recorded.
+  // Adds the distribution of the predicted step over the recorded steps and scenarios.
   [[nodiscard]] Status add_spread(const SpreadOptions& spread, const TracePrediction& prediction,
                                   Forecast& forecast) const {
     const SimulateStep simulate = [&](std::int64_t step, const ShowStep& show) -> Status {
@@ -122,7 +126,7 @@ struct TraceQuestion {
                                 forecast);
   }
 
-  // What the step takes of a GPU's memory, where the question changes that or a dry run counted it.
+  // Adds the memory of a GPU, if the request changes it or a dry run recorded it.
   void add_memory(const TracePrediction& prediction, Forecast& forecast) const {
     const bool changed = how.change.batch || how.recompute != RecomputedPart::none;
     const bool counted = std::ranges::any_of(source->traces().execution_traces,
@@ -140,6 +144,7 @@ struct TraceQuestion {
   }
 };
 
+// Writes the timeline and the Chakra traces that the request asks for.
 Status write_files(const PredictTraceRequest& request, const std::optional<OutputFile>& timeline,
                    const TracePrediction& prediction, const FlatProgram& flat, const TaskTimes& times,
                    const Files& inputs) {
@@ -200,6 +205,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
     request.keeps(std::move(kept));
   }
   const FlatProgram flat{prediction.recorded.program};
+  // `times`: the step alone. `in_a_row`: the step in a sequence of equal steps, which the forecast is about.
   const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
   const TaskTimes in_a_row = TaskTimes::simulated(flat, prediction.step_timeline());
   STEPCAST_ASSIGN(Forecast forecast, question.forecast(prediction, flat, in_a_row));

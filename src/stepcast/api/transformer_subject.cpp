@@ -1,10 +1,11 @@
-// What is trained in layers: language models and others by their presets and configs, and networks by their names.
+// Models that are described by layers: transformers from presets and configs, and networks with built-in names.
 #include "stepcast/api/detail/subject_answers.h"
 #include "stepcast/describe/network_presets.h"
 
 namespace stepcast {
 namespace {
 
+// A described step needs no conversion.
 const PredictRequest& described_request(const StepQuestion& question) { return question.step; }
 
 }  // namespace
@@ -22,7 +23,7 @@ Subject transformer_subject() {
           }};
 }
 
-// Described and answered as transformers are.
+// Networks use the same requests and answers as transformers.
 Subject network_subject() {
   Subject subject = transformer_subject();
   subject.called = "a network";

@@ -18,9 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Limit against archives made to exhaust memory.
 constexpr std::size_t kMostMembers = 10'000;
 
-// Nothing is written where a name says, but what it names is opened: it has to stay inside.
+// The normalised name of a member. Members are never written to disk, but the name is used to open them, so
+// names that lead out of the archive (absolute paths, "..") and names with control characters are errors.
 Result<std::string> safe_name(const std::string& archive, const std::string& said) {
   const fs::path name = fs::path{said}.lexically_normal();
   const bool leads_out = name.is_absolute() || name.empty() || *name.begin() == "..";
@@ -36,7 +38,7 @@ Result<std::string> safe_name(const std::string& archive, const std::string& sai
 
 using OnMember = std::function<Status(const std::string& name, const ByteInput& input)>;
 
-// Calls `visit` for each file in the order of the archive; its input may be left unread.
+// Calls `visit` for each file of a tar archive, in archive order. `visit` may leave the input unread.
 Status walk_tar(ByteSource source, const OnMember& visit) {
   const std::string archive = source.name();
   const auto reader = std::make_shared<detail::TarReader>(std::move(source));
@@ -49,17 +51,20 @@ Status walk_tar(ByteSource source, const OnMember& visit) {
   }
 }
 
+// The bytes of a zip member. `said` is the name in the archive, which may differ from the normalised one.
 Result<ByteInput> input_of(const ZipFile& file, const std::string& said) {
   STEPCAST_ASSIGN(ZipMember member, file.member(said, fmt::format("member {}", said.substr(0, 200))));
   const auto shared = std::make_shared<ZipMember>(std::move(member));
   return ByteInput{[shared](char* to, std::size_t n) { return shared->read(to, n); }};
 }
 
-// `wants` says which of the files `visit` is for.
+// Calls `visit` for each file of the archive for which `wants` is true. Unwanted members of a zip archive are
+// not read; those of a tar archive are skipped.
 Status walk(const fs::path& archive, const std::function<bool(const std::string& name)>& wants,
             const OnMember& visit) {
   if (ZipFile::is_zip(archive)) {
     STEPCAST_ASSIGN(const ZipFile file, ZipFile::open(archive));
+    // Names of folders end with a slash; they have no content.
     for (const std::string& said : file.members()) {
       if (said.ends_with('/')) continue;
       STEPCAST_ASSIGN(const std::string name, safe_name(archive.string(), said));
@@ -75,7 +80,7 @@ Status walk(const fs::path& archive, const std::function<bool(const std::string&
   });
 }
 
-// Adds the name to those of the archive.
+// Adds a name to the set. Errors: the name is already in it, or there are more than kMostMembers names.
 Status add_name(const std::string& archive, const std::string& name, std::set<std::string>& names) {
   if (!names.insert(name).second) {
     return Error::at(archive, fmt::format("member {}", name))
@@ -95,7 +100,7 @@ Status add_name(const std::string& archive, const std::string& name, std::set<st
 
 bool is_archive(const fs::path& file) {
   std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)) return false;  // a pipe is read once
+  if (!fs::is_regular_file(file, ignored)) return false;  // a pipe can be read only once, so it is not probed
   if (ZipFile::is_zip(file)) return true;
   Result<ByteSource> source = ByteSource::open(file);
   if (!source) return false;
@@ -105,6 +110,7 @@ bool is_archive(const fs::path& file) {
 
 std::optional<fs::path> archive_of(const fs::path& file) {
   std::error_code ignored;
+  // The nearest existing parent decides: an archive, or a folder or file that is none.
   for (fs::path at = file; at.has_relative_path(); at = at.parent_path()) {
     if (!fs::exists(at, ignored)) continue;
     return at != file && is_archive(at) ? std::optional{at} : std::nullopt;
@@ -167,6 +173,7 @@ Result<ByteInput> detail::open_member(const fs::path& archive, const fs::path& m
     if (found) return *found;
   } else {
     STEPCAST_ASSIGN(ByteSource source, ByteSource::open(archive));
+    // A tar archive has no directory: all headers before the member are read.
     const auto reader = std::make_shared<TarReader>(std::move(source));
     for (;;) {
       STEPCAST_ASSIGN(const bool is_there, reader->next());

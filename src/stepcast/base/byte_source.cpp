@@ -1,3 +1,5 @@
+// Layers of a ByteSource, from the bottom: a file or a ByteInput fills `pending` (input bytes); read_plain()
+// or read_gzip() turns it into content; `peeked` holds content that peek() has already produced.
 #include "stepcast/base/byte_source.h"
 
 #include <algorithm>
@@ -25,10 +27,13 @@ using detail::kMaxStep;
 
 namespace {
 
+// Input buffer, and how often progress is reported (bytes of input).
 constexpr std::size_t kInputBytes = std::size_t{1} << 17;
-constexpr std::size_t kGivenBack = 16;  // so many used bytes stay readable in front of the unused ones
+// Used bytes that are kept before the unused ones, because ISA-L may return some of them.
+constexpr std::size_t kGivenBack = 16;
 constexpr std::uint64_t kProgressStep = std::uint64_t{1} << 20;
 
+// The inflater of zlib. 15 + 16: the largest window, and gzip headers only.
 class ZlibInflater final : public Inflater {
  public:
   ZlibInflater() { ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }
@@ -69,43 +74,51 @@ class ZlibInflater final : public Inflater {
   bool ready_ = false;
 };
 
+// ISA-L if it is linked and wanted, else zlib.
 std::unique_ptr<Inflater> make_inflater(InflateEngine engine) {
   std::unique_ptr<Inflater> inflater;
   if (engine == InflateEngine::automatic) inflater = detail::isal_inflater();
   return inflater != nullptr ? std::move(inflater) : std::make_unique<ZlibInflater>();
 }
 
+// Closes a C file handle when its unique_ptr ends.
 struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
 }  // namespace
 
+// Lifecycle: start() on the first read, then read_plain() or read_gzip() until `ended`. After an error the
+// object stays in the `ended` state and returns 0.
 struct ByteSource::Impl {
   std::string name;
   Options options;
-  // Neither: all of the input is in `pending` from the start.
+  // The input: one of these. Both are null for content in memory, which is in `pending` from the start.
   std::unique_ptr<std::FILE, FileCloser> file;
   ByteInput input;
   std::unique_ptr<char[]> buffer;
-  std::string_view pending;         // input that was read and not used yet
-  std::string peeked;               // content that read() delivers next
-  std::optional<Error> late_error;  // what comes behind that
-  std::uint64_t taken = 0;          // bytes of input read so far, those in `pending` included
-  std::uint64_t total = 0;          // bytes of input there are, 0 where unknown (a pipe)
-  std::uint64_t delivered = 0;      // bytes given to the caller
+  std::string_view pending;         // input that was read but not used yet
+  std::string peeked;               // content that read() returns next
+  std::optional<Error> late_error;  // found by peek(): follows after `peeked`
+  std::uint64_t taken = 0;          // bytes of input read so far, including `pending`
+  std::uint64_t total = 0;          // bytes of input; 0 if unknown (a pipe)
+  std::uint64_t delivered = 0;      // bytes of content returned to the caller
   std::uint64_t next_progress = kProgressStep;
   bool input_ended = false;
   bool started = false;
   bool ended = false;
   std::unique_ptr<Inflater> inflater;  // null: the content is not compressed
 
+  // Allocates the input buffer for files and ByteInputs; `pending` is empty and begins after the space for
+  // returned bytes.
   void make_buffer() {
     buffer = std::make_unique_for_overwrite<char[]>(kGivenBack + kInputBytes);
     pending = {buffer.get() + kGivenBack, 0};
   }
+  // Bytes of input that were used: the position for errors.
   [[nodiscard]] std::uint64_t offset() const { return taken - pending.size(); }
 
+  // Calls the progress function if at least kProgressStep bytes were read since the last call, or if `force` is true.
   void report_progress(bool force) {
     if (!options.progress || (!force && taken < next_progress)) return;
     next_progress = taken + kProgressStep;
@@ -114,7 +127,7 @@ struct ByteSource::Impl {
 
   [[nodiscard]] bool is_in_memory() const { return file == nullptr && input == nullptr; }
 
-  // Of the file or the archive's member; sets `input_ended` at its end.
+  // Reads from the file or archive member. Returns 0 and sets `input_ended` at the end.
   Result<std::size_t> read_input(char* to, std::size_t capacity) {
     std::size_t got = 0;
     if (input != nullptr) {
@@ -131,7 +144,8 @@ struct ByteSource::Impl {
     return got;
   }
 
-  // Gets more input into `pending`, keeping what is there. At the end of the input it sets `input_ended`.
+  // Appends more input to `pending`. At the end of the input it only sets `input_ended`. Up to kGivenBack
+  // used bytes stay in front of `pending` in the buffer.
   Status refill() {
     if (input_ended) return Ok{};
     if (is_in_memory()) {
@@ -148,6 +162,7 @@ struct ByteSource::Impl {
     return Ok{};
   }
 
+  // Decides from the first two bytes whether the content is gzip.
   Status start() {
     started = true;
     while (pending.size() < 2 && !input_ended) STEPCAST_TRY(refill());
@@ -158,8 +173,9 @@ struct ByteSource::Impl {
     return Ok{};
   }
 
+  // Returns uncompressed content: first what is in `pending`, then blocks that are read without a copy.
   Result<std::size_t> read_plain(char* to, std::size_t capacity) {
-    if (pending.empty() && !is_in_memory() && !input_ended) {  // straight into the caller's memory
+    if (pending.empty() && !is_in_memory() && !input_ended) {  // fast path: directly into the caller's memory
       STEPCAST_ASSIGN(const std::size_t got, read_input(to, capacity));
       report_progress(false);
       return got;
@@ -170,12 +186,13 @@ struct ByteSource::Impl {
     return n;
   }
 
+  // The error for damaged gzip data, with the position in the compressed input.
   Error corrupt(std::string problem, std::string advice) const {
     return Error::at(name, "compressed byte " + std::to_string(offset()), std::move(problem))
         .advice(std::move(advice));
   }
 
-  // After the end of a gzip member: another member, padding with zero bytes, or the end.
+  // After the end of a gzip member: starts the next member, skips padding with zero bytes, or sets `ended`.
   Status next_member() {
     bool padding = false;
     for (;;) {
@@ -188,6 +205,7 @@ struct ByteSource::Impl {
         }
         continue;
       }
+      // Some writers pad files with zero bytes; after padding no further member may follow.
       if (pending.front() == '\0') {
         padding = true;
         pending.remove_prefix(1);
@@ -202,6 +220,7 @@ struct ByteSource::Impl {
     }
   }
 
+  // An inflater step may consume input without producing content, so it repeats until there is content or the end.
   Result<std::size_t> read_gzip(char* to, std::size_t capacity) {
     while (!ended) {
       if (pending.empty()) STEPCAST_TRY(refill());
@@ -214,6 +233,7 @@ struct ByteSource::Impl {
       }
       if (step.member_ended) STEPCAST_TRY(next_member());
       if (step.produced > 0) return step.produced;
+      // No progress and no more input: the last member is incomplete.
       if (!step.member_ended && step.consumed == 0 && pending.empty() && input_ended)
         return corrupt("the gzip data ends early (a truncated file)", "copy or download the file again");
     }
@@ -237,6 +257,7 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
   impl->file.reset(std::fopen(file.c_str(), "rb"));
   if (impl->file == nullptr) {
     const int why = errno;
+    // ENOTDIR: a part of the path is a file, which may be an archive that contains the rest of the path.
     if (const auto archive = why == ENOTDIR ? archive_of(file) : std::nullopt) {
       STEPCAST_ASSIGN(ByteInput member, detail::open_member(*archive, file));
       return from_input(std::move(member), impl->name, std::move(impl->options));
@@ -244,13 +265,14 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
     return Error::at(impl->name, "",
                      "cannot open: " + std::error_code(why, std::generic_category()).message());
   }
-  std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // the blocks read here are large already
+  std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // no second buffer: the blocks read here are large
   const auto size = std::filesystem::file_size(file, code);
   if (!code) impl->total = size;
   impl->make_buffer();
   return ByteSource{std::move(impl)};
 }
 
+// The size of the input is not known, so progress is not reported.
 ByteSource ByteSource::from_input(ByteInput input, std::string name, Options options) {
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
@@ -261,6 +283,7 @@ ByteSource ByteSource::from_input(ByteInput input, std::string name, Options opt
   return ByteSource{std::move(impl)};
 }
 
+// No buffer is needed: `pending` is the content itself.
 ByteSource ByteSource::from_memory(std::string_view content, std::string name, Options options) {
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
@@ -288,6 +311,7 @@ Result<std::size_t> ByteSource::read(char* to, std::size_t capacity) {
     s.ended = true;
     return got;
   }
+  // The limit applies to decompressed bytes, because a small file may expand to very many.
   s.delivered += *got;
   if (s.delivered > s.options.max_bytes) {
     s.ended = true;
@@ -328,6 +352,7 @@ Result<std::uint64_t> ByteSource::skip(std::uint64_t n) {
     const std::uint64_t left = n - skipped;
     const bool may_seek = s.started && s.inflater == nullptr && s.file != nullptr && !s.ended &&
                           s.peeked.empty() && s.pending.empty() && s.total > s.taken;
+    // Seeking is possible only in an uncompressed file with nothing buffered.
     if (may_seek && left > block.size()) {
       const std::uint64_t by = std::min(left, s.total - s.taken);
       if (fseeko(s.file.get(), static_cast<off_t>(by), SEEK_CUR) == 0) {

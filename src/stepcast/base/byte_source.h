@@ -8,8 +8,8 @@
 //     ...
 //   }
 //
-// Gzip is told from its magic number, never from the file's name; a file of several gzip members is one
-// stream. A file may lie in an archive: "traces.tgz/rank0.json" (archive.h).
+// Gzip is recognised by its magic number, never by the file name. A file of several gzip members is one
+// stream. A file may be in an archive: "traces.tgz/rank0.json" (archive.h).
 #pragma once
 
 #include <cstddef>
@@ -24,19 +24,19 @@
 
 namespace stepcast {
 
-// Which implementation decompresses. `automatic` is ISA-L where the build has it, zlib otherwise.
+// The decompressor. `automatic` is ISA-L if it is linked, else zlib.
 enum class InflateEngine : std::uint8_t { automatic, zlib };
 
-// Where bytes come from: writes up to `capacity` of them to `to` and returns how many; 0 only at the end.
+// A source of bytes: writes up to `capacity` bytes to `to` and returns their number; 0 only at the end.
 using ByteInput = std::function<Result<std::size_t>(char* to, std::size_t capacity)>;
 
 class ByteSource {
  public:
   struct Options {
-    // Called about once per MiB of the file, and at its end, with the file's bytes read so far and in total; never for what
-    // comes out of an archive.
+    // Called about once per MiB of input and at the end, with the number of bytes read and the size of the
+    // file. Not called for members of archives.
     std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
-    // Reading beyond this many (decompressed) bytes is an error: a guard against decompression bombs.
+    // Limit of decompressed bytes; more is an error. It protects against decompression bombs.
     std::uint64_t max_bytes = std::uint64_t{1} << 40;
     InflateEngine engine = InflateEngine::automatic;
   };
@@ -45,7 +45,7 @@ class ByteSource {
     return open(file, Options{});
   }
   [[nodiscard]] static Result<ByteSource> open(const std::filesystem::path& file, Options options);
-  // `content` must outlive the source; `name` stands for the file in errors.
+  // `content` must outlive the source. `name` denotes the source in errors.
   [[nodiscard]] static ByteSource from_memory(std::string_view content, std::string name) {
     return from_memory(content, std::move(name), Options{});
   }
@@ -56,16 +56,17 @@ class ByteSource {
   ByteSource& operator=(ByteSource&&) noexcept;
   ~ByteSource();
 
-  // Writes up to `capacity` bytes to `to` and returns how many; 0 only at the end. After an error the source
-  // is spent.
+  // Writes up to `capacity` bytes to `to` and returns their number; 0 only at the end. After an error the
+  // source must not be used again.
   [[nodiscard]] Result<std::size_t> read(char* to, std::size_t capacity);
-  // The next `n` bytes, fewer at the end, which read() delivers all the same. An error behind the first of them is left to it.
+  // The next `n` bytes, or fewer at the end. read() still returns them afterwards. An error after the first
+  // byte is returned by a later call instead. The view is valid until the next call.
   [[nodiscard]] Result<std::string_view> peek(std::size_t n);
-  // Leaves `n` bytes out and returns how many there were: fewer at the end. In a file that is not compressed it costs nothing.
+  // Skips `n` bytes and returns how many were skipped: fewer at the end. Takes constant time in uncompressed files.
   [[nodiscard]] Result<std::uint64_t> skip(std::uint64_t n);
 
   [[nodiscard]] const std::string& name() const;
-  // True once the first read has seen the gzip magic.
+  // Whether the content is gzip. Valid after the first read; false before.
   [[nodiscard]] bool compressed() const;
 
  private:

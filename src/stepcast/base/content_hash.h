@@ -1,4 +1,5 @@
-// Tells texts apart, quickly: a megabyte takes a tenth of a millisecond. Against accidents, not against intent.
+// A fast 64-bit hash of a text, for cache keys: about 0.1 ms per megabyte. It is not cryptographic, so it
+// does not protect against deliberate collisions.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ namespace stepcast {
     std::memcpy(&word, text.data() + at, size);
     return word;
   };
-  // Chains side by side: a product takes longer than a load.
+  // Four independent chains, because a multiplication has a longer latency than a load.
   std::array<std::uint64_t, 4> chains = {1, 2, 3, text.size()};
   std::size_t at = 0;
   for (; at + 32 <= text.size(); at += 32)

@@ -11,10 +11,11 @@
 namespace stepcast {
 namespace {
 
-// No tensor has an extent beyond this; products of a few of them still fit a double exactly enough.
+// Largest extent of a tensor. Sums and multiplications of a few such numbers remain precise enough in double.
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 50;
 constexpr std::size_t kMostColumns = 4096;
 
+// Blanks around cells. Line ends are not blanks here, except for \r of Windows files.
 bool is_csv_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 std::string_view trimmed(std::string_view text) {
@@ -23,18 +24,21 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// A finite number with an optional plus sign, which std::from_chars does not accept.
 std::optional<double> parse_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const std::optional<double> value = scan<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+// A cell for error messages.
 std::string shown(std::string_view cell) {
   return cell.empty() ? "nothing" : fmt::format("`{}`", cell.substr(0, 40));
 }
 
 }  // namespace
 
+// The first line with a non-empty cell is the header. A byte order mark before it is dropped.
 Result<CsvRows> CsvRows::open(std::string_view text, std::string name) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   CsvRows rows;
@@ -53,6 +57,7 @@ Result<CsvRows> CsvRows::open(std::string_view text, std::string name) {
         .expected(fmt::format("at most {}", kMostColumns));
   }
   rows.columns_ = rows.cells_;
+  // Names of columns may be views of unquoted cells, so these must live as long as the rows.
   rows.kept_ = std::move(rows.unquoted_);
   rows.unquoted_.clear();
   return rows;
@@ -66,6 +71,7 @@ Status CsvRows::check_names() const {
   return Error::at(name_, "the header", fmt::format("two columns named {}", shown(*twice)));
 }
 
+// Parsing is line by line: a quoted cell cannot contain a line break, and an unclosed quote ends with its line.
 bool CsvRows::split() {
   if (position_ >= text_.size()) return false;
   const std::size_t end = std::min(text_.find('\n', position_), text_.size());
@@ -87,6 +93,7 @@ bool CsvRows::split() {
         doubled = true;
         ++close;
       }
+      // Views of the text serve as cells, except for cells with doubled quotes, which need a copy without them.
       std::string_view inside = line.substr(begin + 1, std::min(close, line.size()) - begin - 1);
       if (doubled) {
         std::string& text = unquoted_.emplace_back();
@@ -109,6 +116,7 @@ bool CsvRows::split() {
 
 Result<bool> CsvRows::next() {
   while (split()) {
+    // A blank line.
     if (cells_.size() == 1 && cells_.front().empty()) continue;
     if (cells_.size() != columns_.size()) {
       return Error::at(name_, fmt::format("line {}", line_), "a row")
@@ -140,7 +148,7 @@ Result<std::int64_t> CsvRows::extent(std::string_view column, std::int64_t least
   std::int64_t value = whole.value_or(-1);
   bool good = whole.has_value();
   if (!good) {
-    // Data frames write whole columns with gaps as 4096.0.
+    // Data frames write integer columns with missing values as 4096.0.
     const auto real = parse_number(text);
     good = real && std::abs(*real) <= static_cast<double>(kMostExtent) && *real == std::floor(*real);
     if (good) value = static_cast<std::int64_t>(*real);
@@ -166,6 +174,7 @@ Result<double> CsvRows::number(std::string_view column, double least, std::optio
   return *value;
 }
 
+// Spellings of Python, C and data frames.
 Result<bool> CsvRows::truth(std::string_view column, bool otherwise) const {
   const std::string_view text = cell(column);
   if (text.empty()) return otherwise;

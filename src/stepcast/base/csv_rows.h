@@ -1,4 +1,4 @@
-// Rows of a CSV text, one at a time, without copies: cells are views into the text.
+// Reads the rows of a CSV text one at a time. Cells are views of the text, without copies.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,19 @@ namespace stepcast {
 
 inline constexpr std::size_t kNoColumn = std::numeric_limits<std::size_t>::max();
 
-// A row has to have as many cells as the header; blank lines do not count. Cells may stand in double quotes,
-// inside of which "" is a quote; a cell ends with its line in any case.
+// Each row must have as many cells as the header; blank lines are ignored. Cells may be in double quotes,
+// with "" for a quote character. A cell cannot span lines.
 class CsvRows {
  public:
-  // Reads the header.
+  // Reads the header. `text` must outlive the rows; `name` denotes the file in errors. Errors: no header,
+  // more than 4096 columns.
   [[nodiscard]] static Result<CsvRows> open(std::string_view text, std::string name);
-  // Calls a column otherwise than the header does. `to` has to live as long as the rows.
+  // Renames a column. `to` must outlive the rows.
   void rename(std::size_t column, std::string_view to) { columns_[column] = to; }
-  // An Error where two columns have one name.
+  // Errors: two columns with the same name.
   [[nodiscard]] Status check_names() const;
 
-  // Goes to the next row; false after the last one.
+  // Moves to the next row; false after the last one. Errors: a row with another number of cells than the header.
   [[nodiscard]] Result<bool> next();
 
   [[nodiscard]] const std::vector<std::string_view>& columns() const { return columns_; }
@@ -36,24 +37,24 @@ class CsvRows {
   [[nodiscard]] std::size_t find(std::string_view column) const;
   [[nodiscard]] bool has(std::string_view column) const { return find(column) != kNoColumn; }
 
-  // Of the current row, without blanks around it; nothing for kNoColumn.
+  // The cell of the current row without surrounding blanks; empty for kNoColumn.
   [[nodiscard]] std::string_view cell(std::size_t column) const {
     return column < cells_.size() ? cells_[column] : std::string_view{};
   }
   [[nodiscard]] std::string_view cell(std::string_view column) const { return cell(find(column)); }
-  [[nodiscard]] std::uint32_t line() const { return line_; }  // the header is line 1
+  [[nodiscard]] std::uint32_t line() const { return line_; }  // line of the current row; the header is line 1
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  // An Error at this line and column of the file, with the cell as what was found.
+  // An Error at the current line and this column, with the cell as the found value.
   [[nodiscard]] Error error(std::string_view column, std::string problem = {}) const;
 
-  // Numbers of the current row. Missing and empty cells give `otherwise` where there is one, and are errors
-  // without it.
+  // Numbers of the current row, at least `least`. Missing and empty cells give `otherwise`, and are errors if
+  // it is not given. Extents are at most 2^50, other numbers at most 1e18.
   [[nodiscard]] Result<std::int64_t> extent(std::string_view column, std::int64_t least = 1,
                                             std::optional<std::int64_t> otherwise = std::nullopt) const;
   [[nodiscard]] Result<double> number(std::string_view column, double least,
                                       std::optional<double> otherwise = std::nullopt) const;
-  // Several of them: rows.extents({{"m", &s.m}, {"batch", &s.batch, 1, 1}}).
+  // Reads several extents: rows.extents({{"m", &s.m}, {"batch", &s.batch, 1, 1}}).
   struct Extent {
     std::string_view column;
     std::int64_t* to;
@@ -61,7 +62,7 @@ class CsvRows {
     std::optional<std::int64_t> otherwise{};
   };
   [[nodiscard]] Status extents(std::initializer_list<Extent> cells) const;
-  // 0 or 1, false or true, no or yes.
+  // A truth value: 0 or 1, false or true, no or yes. Empty cells give `otherwise`.
   [[nodiscard]] Result<bool> truth(std::string_view column, bool otherwise) const;
 
  private:
@@ -74,8 +75,8 @@ class CsvRows {
   std::size_t position_ = 0;
   std::uint32_t line_ = 0;
   std::vector<std::string_view> columns_, cells_;
-  std::deque<std::string> unquoted_;  // cells of this row that hold a doubled quote
-  std::deque<std::string> kept_;      // the same of the header
+  std::deque<std::string> unquoted_;  // unquoted cells of the current row, for `cells_` to view
+  std::deque<std::string> kept_;      // unquoted cells of the header, for `columns_` to view
 };
 
 }  // namespace stepcast

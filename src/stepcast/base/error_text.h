@@ -1,4 +1,4 @@
-// Errors as many places need them.
+// Error texts that several readers share.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace stepcast {
 
-// What is wrong, without the file: equal for files with the same trouble.
+// The message without the file name, so that equal problems in several files give equal texts.
 [[nodiscard]] std::string message_without_file(const Error& error);
 
-// "PLACE: found `FOUND`, expected EXPECTED", of a file that others name; of a text its first 60 characters.
+// The error "PLACE: found `FOUND`, expected EXPECTED", without a file. `found` is cut to 60 characters.
 [[nodiscard]] Error bad_value(std::string_view place, std::string_view found, std::string_view expected);
 [[nodiscard]] Error bad_value(std::string_view place, std::int64_t found, std::string_view expected);
 

@@ -13,7 +13,8 @@ namespace stepcast {
 
 Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t max_bytes) {
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, {}));
-  // One byte more than a plain file holds, so that its end shows without another block. Sizes may lie.
+  // One byte more than the file size, so that the end of a plain file is seen without another block. File
+  // sizes are only a hint (0 for /proc files, compressed size for gzip).
   constexpr std::uintmax_t kLeast = std::uintmax_t{1} << 12, kMost = std::uintmax_t{1} << 24;
   std::error_code unknown;
   const std::uintmax_t on_disk = std::filesystem::file_size(file, unknown);
@@ -43,6 +44,7 @@ std::vector<std::filesystem::path> csv_files_in(const std::filesystem::path& fol
   namespace fs = std::filesystem;
   std::vector<fs::path> files;
   std::error_code failure, ignored;
+  // Errors while iterating end the loop: the files found so far are returned.
   for (fs::recursive_directory_iterator entry{folder, failure}, end; !failure && entry != end;
        entry.increment(failure)) {
     const std::string name = entry->path().filename().string();
@@ -62,6 +64,7 @@ Result<std::string> gzip_compress(std::string_view content, int level) {
   out.resize(deflateBound(&stream, content.size()));
   std::size_t produced = 0;
   int code = Z_OK;
+  // zlib has 32-bit sizes, so input and output are passed in parts. Z_FINISH is set with the last part of the input.
   do {
     const std::size_t take = std::min<std::size_t>(content.size(), std::numeric_limits<uInt>::max());
     const std::size_t room = std::min<std::size_t>(out.size() - produced, std::numeric_limits<uInt>::max());

@@ -1,4 +1,4 @@
-// Index types: an Id<Lane> cannot be used where an Id<Task> is expected.
+// Typed indices: an Id<Lane> cannot be passed where an Id<Task> is expected. A default-constructed Id is invalid.
 #pragma once
 
 #include <compare>
@@ -9,6 +9,7 @@
 
 namespace stepcast {
 
+// `Tag` is any type, complete or not; it only makes Ids of different tags different types.
 template <class Tag>
 class Id {
  public:

@@ -1,4 +1,4 @@
-// A stretch of simulated or recorded time, in microseconds on one common clock.
+// An interval of simulated or recorded time, in microseconds on a common clock.
 #pragma once
 
 namespace stepcast {

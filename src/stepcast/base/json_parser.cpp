@@ -1,4 +1,6 @@
-// parse_json: one pass over the text, without a token list or a copy of it.
+// parse_json: a recursive-descent parser that makes one pass over the text, without tokens and without
+// copying the text. Built-in texts are parsed lazily: a build step validates them and lists their long values
+// (long_json_values), and parse_known_json() leaves these as DeferredJson until they are first read.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +28,7 @@
 
 namespace stepcast {
 
-// A stretch of a text that is known to hold one value.
+// A part of a valid text that contains one value. It is parsed on the first access, by whichever thread comes first.
 class DeferredJson {
  public:
   DeferredJson(std::shared_ptr<const std::string> text, std::span<const JsonStretch> long_values,
@@ -36,6 +38,7 @@ class DeferredJson {
         value_(value),
         first_(value.front()),
         line_(line) {}
+  // First character of the value, which gives its kind without parsing.
   [[nodiscard]] char first() const { return first_; }
   [[nodiscard]] const JsonValue::Data& parsed() const {
     std::call_once(once_, [this] { parse(); });
@@ -52,10 +55,10 @@ class DeferredJson {
   void parse() const;
 
   mutable std::once_flag once_;
-  mutable std::shared_ptr<const std::string> text_;  // which `value_` is part of
-  std::span<const JsonStretch> long_values_;         // of the text
+  mutable std::shared_ptr<const std::string> text_;  // contains `value_`; released after parsing
+  std::span<const JsonStretch> long_values_;         // of the whole text
   std::string_view value_;
-  char first_;  // of it: the text goes when it has been parsed
+  char first_;  // a copy, because the text is released after parsing
   std::uint32_t line_;
   mutable JsonValue parsed_;
 };
@@ -63,54 +66,58 @@ class DeferredJson {
 namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-// True behind a number.
+// True for characters that may follow a number or word.
 bool ends_token(char c) { return is_blank(c) || c == ',' || c == ']' || c == '}'; }
-// What a text holds as it is: no quote, no escape, no control character, ASCII.
+// Characters that a JSON string contains literally: ASCII without quotes, escapes and control characters.
 constexpr auto kPlain = [] {
   std::array<bool, 256> plain{};
   for (std::size_t c = 0x20; c < 0x80; ++c) plain[c] = c != '"' && c != '\\';
   return plain;
 }();
 
-// Whether the next eight characters are all plain.
+// Whether the next eight characters are all plain. Tests them as one 64-bit word.
 bool plain_word(const char* at) {
   constexpr std::uint64_t kEach = 0x0101010101010101ULL, kTop = 0x80 * kEach;
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
-  // The top bit of a byte is set where a byte below it wraps around; of zero bytes after the exclusive or.
+  // Subtracting `limit` from each byte sets the top bit of bytes below it (a borrow may also mark a
+  // neighbour, which only costs the slow path). XOR turns an equal byte into zero, which is then below 1.
   const auto below = [](std::uint64_t bytes, std::uint64_t limit) { return bytes - limit * kEach; };
   const std::uint64_t special =
       word | below(word, 0x20) | below(word ^ ('"' * kEach), 1) | below(word ^ ('\\' * kEach), 1);
   return (special & kTop) == 0;
 }
 
+// Limits for texts that are known to be valid.
 constexpr JsonLimits kNoLimits{.max_bytes = SIZE_MAX, .max_values = SIZE_MAX, .max_depth = 1000};
 
+// One instance parses one text. `text` and `name` must outlive it.
 class JsonParser {
  public:
   JsonParser(std::string_view text, const std::string& name, const JsonLimits& limits)
       : at_(text.data()), end_(text.data() + text.size()), name_(name), limits_(limits) {}
-  // Leaves long values inside of `stretch`, which is part of `text`, for later.
+  // Parses `stretch`, a part of `text`, and leaves the long values inside it deferred.
   JsonParser(std::shared_ptr<const std::string> text, std::span<const JsonStretch> long_values,
              std::string_view stretch, const std::string& name)
       : JsonParser(stretch, name, kNoLimits) {
     known_ = std::move(text);
     long_values_ = long_values;
   }
-  // Lists the long values of a text.
+  // Parses a text and appends the positions of its long values to `long_values`.
   JsonParser(std::string_view text, const std::string& name, std::vector<JsonStretch>& long_values)
       : JsonParser(text, name, kNoLimits) {
     begin_ = text.data();
     listed_ = &long_values;
   }
 
-  // One value that begins in this line.
+  // The value at the current position, which begins in line `line`.
   JsonValue inner_value(std::uint32_t line) {
     line_ = line;
     JsonValue out;
     return value(out, 0) ? std::move(out) : JsonValue{};
   }
 
+  // Parses the whole text: one object or array with nothing but blanks after it.
   Result<JsonValue> document() {
     skip_blanks();
     if (at_ == end_ || (*at_ != '{' && *at_ != '['))
@@ -123,15 +130,16 @@ class JsonParser {
   }
 
  private:
-  // The functions below are false if there was an error, which `error_` then holds.
+  // The functions below return false after an error, which is then in `error_`.
   bool fail(Error error) {
     error_ = std::move(error);
     return false;
   }
+  // An error at the current line.
   [[nodiscard]] Error at_line(std::string problem) const {
     return Error::at(name_, fmt::format("line {}", line_), std::move(problem));
   }
-  // What stands here, as far as an error shows it.
+  // The token at the current position, cut to 40 characters for error messages.
   [[nodiscard]] std::string token() const {
     if (at_ == end_) return "the end of the text";
     constexpr std::ptrdiff_t kShown = 40;
@@ -142,15 +150,18 @@ class JsonParser {
                        cut ? "..." : "");
   }
 
+  // Lines are counted here; strings cannot contain line breaks.
   void skip_blanks() {
     for (; at_ != end_ && is_blank(*at_); ++at_) line_ += *at_ == '\n' ? 1U : 0U;
   }
 
+  // Counts a value; an error above the limit.
   bool count_value() {
     if (++values_ <= limits_.max_values) return true;
     return fail(at_line("too many values").expected(fmt::format("at most {}", limits_.max_values)));
   }
 
+  // Parses one value at the current position. `depth`: number of containers around it.
   bool value(JsonValue& out, int depth) {
     if (!count_value()) return false;
     if (known_ && depth > 0 && deferred(out)) return true;
@@ -158,6 +169,7 @@ class JsonParser {
     return present_value(out, depth);
   }
 
+  // Parses the value here, without deferring it.
   bool present_value(JsonValue& out, int depth) {
     const char first = at_ == end_ ? '\0' : *at_;
     if (first == '"') {
@@ -181,6 +193,7 @@ class JsonParser {
       }
       return container(out, depth + 1);
     }
+    // Whether the word `w` follows, and is not the beginning of a longer one.
     const auto word = [&](std::string_view w) {
       const std::string_view rest{at_, static_cast<std::size_t>(end_ - at_)};
       if (!rest.starts_with(w) ||
@@ -201,22 +214,24 @@ class JsonParser {
     return true;
   }
 
+  // Parses the value and records its position if it is long.
   bool listed_value(JsonValue& out, int depth) {
     const char* const from = at_;
     const std::uint32_t line = line_;
     const std::size_t place = listed_->size();
     listed_->push_back({static_cast<std::uint32_t>(from - begin_), 0, 0});
     if (!present_value(out, depth)) return false;
-    // What is shorter costs less to parse than to keep.
+    // Parsing a shorter value costs less than keeping it deferred.
     constexpr std::ptrdiff_t kLong = 256;
     JsonStretch& stretch = (*listed_)[place];
     stretch.size = static_cast<std::uint32_t>(at_ - from);
     stretch.lines = line_ - line;
-    if (at_ - from < kLong) listed_->resize(place);  // nothing inside of it is longer
+    // Drops the entries of inner values too, which are shorter.
+    if (at_ - from < kLong) listed_->resize(place);
     return true;
   }
 
-  // Whether the value that begins here is left for later.
+  // If a long value begins here, stores it deferred in `out`, moves past it and returns true.
   bool deferred(JsonValue& out) {
     const auto here = static_cast<std::uint32_t>(at_ - known_->data());
     const auto found = std::ranges::lower_bound(long_values_, here, {}, &JsonStretch::begin);
@@ -237,7 +252,8 @@ class JsonParser {
     return true;
   }
 
-  // Behind an entry: true if there is another one, false at `close` or with an error.
+  // After an entry: true if another entry follows; false after `close` or with an error. `opened` is the line
+  // of the opening bracket.
   bool another(char close, std::uint32_t opened) {
     skip_blanks();
     if (at_ != end_ && *at_ == ',') {
@@ -253,7 +269,7 @@ class JsonParser {
                     .found(token())
                     .expected(fmt::format("',' or the '{}' that closes line {}", close, opened)));
   }
-  // The first of the entries, none if `close` follows.
+  // Before the first entry: true if there is one, false (and past `close`) if the container is empty.
   bool any(char close) {
     skip_blanks();
     if (at_ == end_ || *at_ != close) return true;
@@ -264,7 +280,8 @@ class JsonParser {
   bool array(JsonValue& out, int depth, std::uint32_t line) {
     JsonValue::Array items;
     bool more = any(']');
-    // Most lists hold numbers alone, and those are made in their final size.
+    // Fast path: most lists consist of numbers. They are collected first, so that `items` is allocated once
+    // in its final size.
     numbers_.clear();
     while (more && at_ != end_ && (is_digit(*at_) || *at_ == '-')) {
       if (!count_value()) return false;
@@ -281,6 +298,7 @@ class JsonParser {
     return true;
   }
 
+  // An object after its opening bracket. Members keep their order.
   bool object(JsonValue& out, int depth, std::uint32_t line) {
     JsonValue::Object members;
     for (bool more = any('}'); more; more = another('}', line)) {
@@ -302,12 +320,14 @@ class JsonParser {
     return true;
   }
 
+  // The error for a repeated key, which names both lines.
   bool repeated(const JsonValue::Member& before, const JsonValue::Member& again) {
     return fail(Error::at(name_, fmt::format("line {}", again.value.line()),
                           fmt::format("`{}` is here and in line {}", again.key, before.value.line()))
                     .advice("remove one of them"));
   }
 
+  // An error if a key occurs twice. Small objects are compared pairwise, larger ones are sorted first.
   bool check_repeats(const JsonValue::Object& members) {
     constexpr std::size_t kFew = 16;
     if (members.size() <= kFew) {
@@ -327,12 +347,13 @@ class JsonParser {
     return true;
   }
 
+  // Parses a number. Fast path: integers of up to 15 digits, which are exact as double.
   bool number(double& out) {
     const char* p = at_;
     const bool negative = *p == '-';
     if (negative) ++p;
     const char* const leading = p;
-    std::uint64_t whole = 0;  // of many digits it is not used
+    std::uint64_t whole = 0;  // not used if there are too many digits
     for (; p != end_ && is_digit(*p); ++p) whole = 10 * whole + static_cast<std::uint64_t>(*p - '0');
     const auto n_digits = p - leading;
     bool valid = n_digits == 1 || (n_digits > 1 && *leading != '0');
@@ -341,11 +362,12 @@ class JsonParser {
       at_ = p;
       return true;
     }
-    // from_chars takes "1." as well, which JSON does not.
+    // from_chars accepts "1.", JSON does not.
     if (valid && p != end_ && *p == '.') valid = p + 1 != end_ && is_digit(p[1]);
     if (valid) {
       const auto [last, code] = std::from_chars(at_, end_, out);
-      // Too large, or too small and then as good as zero: from_chars does not say which.
+      // Out of range is either too large (an error) or too small (rounded to zero). from_chars does not say
+      // which; strtod does.
       if (code == std::errc::result_out_of_range) out = std::strtod(std::string{at_, last}.c_str(), nullptr);
       p = last;
       valid = (p == end_ || ends_token(*p)) && std::isfinite(out);
@@ -355,6 +377,7 @@ class JsonParser {
     return true;
   }
 
+  // Parses a string at its opening quote into `out`. Invalid UTF-8 is an error.
   bool text(std::string& out) {
     const std::uint32_t opened = line_;
     for (++at_; at_ != end_;) {
@@ -388,7 +411,7 @@ class JsonParser {
                     .expected(fmt::format("'\"' at the end of the text that begins in line {}", opened)));
   }
 
-  // Four hexadecimal digits at `at_`, which moves behind them.
+  // Reads four hexadecimal digits at `at_` and moves past them; false if there are not four.
   bool hex(unsigned& out) {
     if (end_ - at_ < 4) return false;
     const auto [last, code] = std::from_chars(at_, at_ + 4, out, 16);
@@ -397,6 +420,8 @@ class JsonParser {
     return true;
   }
 
+  // Parses an escape at `at_` and appends its characters. A surrogate pair becomes one code point; a lone
+  // surrogate is an error.
   bool escape(std::string& out) {
     const char* const from = at_;
     const auto broken = [&] {
@@ -427,9 +452,10 @@ class JsonParser {
 
   const char* at_;
   const char* end_;
-  std::shared_ptr<const std::string> known_;  // that is valid; null: everything is parsed, and checked
-  std::span<const JsonStretch> long_values_;  // of it
-  const char* begin_ = nullptr;               // of a text whose long values are listed
+  // A valid text with deferred values; null: parse and check everything.
+  std::shared_ptr<const std::string> known_;
+  std::span<const JsonStretch> long_values_;  // of `known_`
+  const char* begin_ = nullptr;               // start of the text while long values are listed
   std::vector<JsonStretch>* listed_ = nullptr;
   const std::string& name_;
   const JsonLimits& limits_;
@@ -439,12 +465,13 @@ class JsonParser {
     double number;
     std::uint32_t line;
   };
-  std::vector<NumberAt> numbers_;  // of the list that is read
+  std::vector<NumberAt> numbers_;  // buffer of array(), reused by all lists
   std::optional<Error> error_;
 };
 
 }  // namespace
 
+// Moving the text out releases it when this value was the last that needed it.
 void DeferredJson::parse() const {
   const std::string unnamed;
   parsed_ = JsonParser{std::move(text_), long_values_, value_, unnamed}.inner_value(line_);

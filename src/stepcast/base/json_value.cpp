@@ -8,6 +8,7 @@
 namespace stepcast {
 namespace {
 
+// Writes a tree with a JsonWriter.
 void write(JsonWriter& json, const JsonValue& value) {
   if (value.is_null()) {
     json.null();
@@ -31,17 +32,19 @@ void write(JsonWriter& json, const JsonValue& value) {
   }
 }
 
+// The value on one line in this layout.
 std::string on_one_line(const JsonValue& value, JsonWriter::Layout layout) {
   JsonWriter json{layout};
   write(json, value);
   return std::move(json).text();
 }
 
+// Line width of pretty_json().
 constexpr std::size_t kLineWidth = 110;
 
 bool is_nested(const JsonValue& value) { return value.is_array() || value.is_object(); }
 
-// Depth below `value`: [1, 2] has 1.
+// Levels of containers: 0 for a number, 1 for [1, 2].
 int depth_of(const JsonValue& value) {
   int deepest = 0;
   if (value.is_array())
@@ -52,13 +55,13 @@ int depth_of(const JsonValue& value) {
   return deepest;
 }
 
-// `column` is where the value begins, `indent` how far its line is indented.
+// Appends the value in the layout of pretty_json(). `column`: where the value begins; `indent`: indentation of its line.
 void append_pretty(std::string& out, const JsonValue& value, std::size_t indent, std::size_t column) {
   if (!is_nested(value)) {
     out += on_one_line(value, JsonWriter::Layout::spaced);
     return;
   }
-  if (depth_of(value) <= 2) {  // what nests deeper is easier to read on several lines even where it would fit
+  if (depth_of(value) <= 2) {  // deeper values are easier to read on several lines, even if one would suffice
     const std::string line = on_one_line(value, JsonWriter::Layout::spaced);
     if (column + line.size() < kLineWidth) {
       out += line;
@@ -68,6 +71,7 @@ void append_pretty(std::string& out, const JsonValue& value, std::size_t indent,
   const std::string inside(indent + 2, ' ');
   if (value.is_array()) {
     out += '[';
+    // Lists of plain items fill each line; lists of containers have one item per line.
     const bool plain = std::none_of(value.items().begin(), value.items().end(), is_nested);
     std::size_t at = kLineWidth;
     bool first = true;
@@ -106,6 +110,7 @@ void append_pretty(std::string& out, const JsonValue& value, std::size_t indent,
 
 }  // namespace
 
+// Words for error messages, with an article.
 std::string_view JsonValue::kind_name() const {
   if (is_null()) return "null";
   if (is_bool()) return "true or false";
@@ -115,6 +120,7 @@ std::string_view JsonValue::kind_name() const {
   return "an object";
 }
 
+// Linear search, because most objects are small and keep the order of the file.
 const JsonValue* JsonValue::find(std::string_view key) const {
   if (!is_object()) return nullptr;
   for (const Member& member : members())
@@ -133,6 +139,7 @@ std::optional<std::vector<double>> JsonValue::numbers() const {
   return all;
 }
 
+// Keys are not checked for repetition.
 JsonValue& JsonValue::add(std::string_view key, JsonValue value) {
   std::get<Object>(own()).push_back({std::string{key}, std::move(value)});
   return *this;

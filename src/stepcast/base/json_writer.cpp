@@ -8,6 +8,7 @@
 #include "stepcast/base/utf8.h"
 
 namespace stepcast {
+// Control characters and DEL are escaped, so that the text cannot control a terminal.
 void append_json(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   out += '"';
@@ -31,7 +32,7 @@ void append_json(std::string& out, std::string_view text) {
     } else if (byte < 0x80) {
       out += c;
     } else if (length = utf8_length(text); length == 0) {
-      out += "\\ufffd";  // not UTF-8: JSON has no way to say these bytes
+      out += "\\ufffd";  // not UTF-8: JSON cannot represent these bytes
       length = 1;
     } else {
       out += text.substr(0, length);
@@ -49,19 +50,21 @@ void append_json(std::string& out, double number) {
   if (number == 0) number = 0;  // no "-0"
   std::array<char, 32> buffer{};
   char* const end = buffer.data() + buffer.size();
-  constexpr double kExact = 1e15;  // whole numbers below are said as people write them
+  constexpr double kExact = 1e15;  // integers below are written without an exponent
   if (std::abs(number) < kExact && number == std::floor(number))
     out.append(buffer.data(), std::to_chars(buffer.data(), end, static_cast<std::int64_t>(number)).ptr);
   else
     out.append(buffer.data(), std::to_chars(buffer.data(), end, number).ptr);
 }
 
+// In the indented layout, starts a line at the current depth.
 void JsonWriter::new_line() {
   if (layout_ != Layout::indented) return;
   text_ += '\n';
   text_.append(2 * has_entries_.size(), ' ');
 }
 
+// Writes the comma and the line break that precede a value or key, unless a key was just written.
 void JsonWriter::before_value() {
   if (after_key_) {
     after_key_ = false;
@@ -87,6 +90,7 @@ JsonWriter& JsonWriter::begin_array() {
   return *this;
 }
 
+// An empty container stays on one line: [] or {}.
 JsonWriter& JsonWriter::close(char bracket) {
   const bool had_entries = has_entries_.back();
   has_entries_.pop_back();
@@ -98,6 +102,7 @@ JsonWriter& JsonWriter::close(char bracket) {
 JsonWriter& JsonWriter::end_object() { return close('}'); }
 JsonWriter& JsonWriter::end_array() { return close(']'); }
 
+// The comma is written by before_value(); `after_key_` prevents a second one before the value.
 JsonWriter& JsonWriter::key(std::string_view name) {
   before_value();
   append_json(text_, name);
@@ -130,6 +135,7 @@ JsonWriter& JsonWriter::value(double number) {
   return *this;
 }
 
+// std::to_chars is independent of the locale, unlike printf.
 JsonWriter& JsonWriter::fixed(double number, int decimals) {
   if (!std::isfinite(number)) return null();
   before_value();
@@ -138,6 +144,7 @@ JsonWriter& JsonWriter::fixed(double number, int decimals) {
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed, decimals)
           .ptr;
   std::string_view digits{buffer.data(), static_cast<std::size_t>(end - buffer.data())};
+  // Small negative numbers round to "-0.00", which is written as "0.00".
   if (digits.starts_with('-') && digits.find_first_not_of("-0.") == std::string_view::npos)
     digits.remove_prefix(1);
   text_ += digits;
@@ -156,6 +163,7 @@ JsonWriter& JsonWriter::unsigned_value(std::uint64_t number) {
   return *this;
 }
 
+// The state of open containers is kept; only the text is handed out.
 std::string JsonWriter::take() { return std::exchange(text_, {}); }
 
 std::string JsonWriter::text() && {

@@ -1,4 +1,4 @@
-// Writes JSON text piece by piece: correct escaping, stable numbers, no tree in memory.
+// Writes JSON text sequentially, without a tree in memory, with correct escapes and reproducible numbers.
 //
 //   JsonWriter json;
 //   json.begin_object();
@@ -9,9 +9,9 @@
 //   json.end_object();
 //   std::string text = std::move(json).text();
 //
-// Numbers are written as the shortest text that reads back as the same double (whole ones below 1e15 without an
-// exponent), or with fixed decimals; what is not finite becomes null. Texts are UTF-8: a byte that is not becomes
-// U+FFFD, and control characters, DEL among them, are escaped, so that nothing reaches a terminal that moves it.
+// Numbers are the shortest text that reads back as the same double (integers below 1e15 without an exponent),
+// or have fixed decimals. Numbers that are not finite become null. Texts are UTF-8: invalid bytes become
+// U+FFFD, and control characters including DEL are escaped, so that the text cannot control a terminal.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace stepcast {
 
-// `text` in quotes.
+// Append `text` in quotes with escapes, or a number.
 void append_json(std::string& out, std::string_view text);
 void append_json(std::string& out, double number);
 
@@ -32,11 +32,12 @@ class JsonWriter {
  public:
   enum class Layout : std::uint8_t {
     compact,   // no white space
-    spaced,    // on one line, with a blank behind ',' and ':'
+    spaced,    // on one line, with a blank after ',' and ':'
     indented,  // two blanks per level, one entry per line
   };
   explicit JsonWriter(Layout layout = Layout::compact) : layout_(layout) {}
 
+  // Containers. Each begin needs its end; the writer does not check the structure.
   JsonWriter& begin_object();
   JsonWriter& end_object();
   JsonWriter& begin_array();
@@ -44,6 +45,7 @@ class JsonWriter {
   // Names the next value of an object.
   JsonWriter& key(std::string_view name);
 
+  // Values. nan and infinity become null.
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view{text}); }
   JsonWriter& value(bool truth);
@@ -60,6 +62,7 @@ class JsonWriter {
   JsonWriter& fixed(double number, int decimals);
   JsonWriter& null();
 
+  // key() and value() together. An empty optional becomes null.
   template <class Value>
   JsonWriter& field(std::string_view name, const Value& v) {
     key(name);
@@ -75,9 +78,9 @@ class JsonWriter {
     return v ? value(*v) : null();
   }
 
-  // What was written since the last take(): for documents that are too long to be kept.
+  // The text since the last take(), for documents that are too long for memory.
   [[nodiscard]] std::string take();
-  // The whole document, ended by a line break where the layout has lines.
+  // The whole document. The indented layout ends with a line break.
   [[nodiscard]] std::string text() &&;
 
  private:
@@ -89,7 +92,7 @@ class JsonWriter {
 
   Layout layout_;
   std::string text_;
-  std::vector<bool> has_entries_;  // [open object or array]
+  std::vector<bool> has_entries_;  // for each open object or array: whether it has entries
   bool after_key_ = false;
 };
 

@@ -17,10 +17,11 @@ bool is_ascii_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 bool is_parameter(char c) { return is_digit(c) || c == ';' || c == '?' || c == ':'; }
 bool is_name(char c) { return is_ascii_letter(c) || is_digit(c) || c == '-' || c == '_' || c == '.'; }
 
-// What is put before a line. In a pattern:
-//   %r the number of the rank    %n a number           %w letters, blanks and '_', or nothing    %_ blanks, or nothing
-//   %o one blank, or nothing     %h a name             %H the name of a host that ends in its number
-//   %z date and time with a zone (RFC 3339)     %s "Jan 02 03:04:05"
+// Prefixes of log lines. Placeholders of the patterns:
+//
+//   %r rank number    %n number           %w letters, blanks and '_', may be empty    %_ blanks, may be empty
+//   %o optional blank    %h name          %H host name that ends with a number, which is taken as the rank
+//   %z date and time with time zone (RFC 3339)     %s "Jan 02 03:04:05"
 constexpr std::array<std::string_view, 20> kPrefixes{
     "%_[%w%r]:%o",                // torchrun: "[rank0]:", "[default3]:"
     "%_[%n,%r]<%w>:%o",           // mpirun --tag-output: "[1,0]<stdout>:"
@@ -33,8 +34,8 @@ constexpr std::array<std::string_view, 20> kPrefixes{
     "(%h pid=%n, ip=%h) ",
     "[%H] ",         // "[worker-0] "
     "[pod/%H/%h] ",  // kubectl logs --prefix
-    "[pod/%h/%h] ",  // of a deployment
-    "%z stdout F ",  // files of containerd
+    "[pod/%h/%h] ",  // of a Deployment
+    "%z stdout F ",  // log files of containerd
     "%z stderr F ",
     "%z %h %h[%n]: ",  // journalctl -o short-iso
     "%s %h %h[%n]: ",  // journald, syslog
@@ -44,7 +45,8 @@ constexpr std::array<std::string_view, 20> kPrefixes{
     "%H: ",            // pdsh, DeepSpeed's launcher: "worker-1: "
 };
 
-// Length of the escape sequence at the begin of `text`, or 0.
+// Length of the terminal escape sequence at the start of `text`, or 0. Colour codes are also recognised
+// without their escape character ("[31m"), which some log collectors drop.
 std::size_t escape_length(std::string_view text) {
   std::size_t at = 0;
   const bool escaped = text.front() == kEscape;
@@ -52,7 +54,7 @@ std::size_t escape_length(std::string_view text) {
   if (at >= text.size()) return at;
   if (text[at] != '[') {
     if (!escaped) return 0;
-    if (text[at] == ']') {  // a title, up to a bell
+    if (text[at] == ']') {  // a window title, which ends with BEL
       const std::size_t end = text.find('\a', at);
       return end == std::string_view::npos ? text.size() : end + 1;
     }
@@ -65,6 +67,7 @@ std::size_t escape_length(std::string_view text) {
   return text[end] == 'm' && end > at + 1 ? end + 1 : 0;
 }
 
+// `line` without escape sequences. Returns `line` itself if it has none, else a view of `buffer`.
 std::string_view without_colours(std::string_view line, std::string& buffer) {
   if (line.find(kEscape) == std::string_view::npos &&
       line.find('m', line.find('[')) == std::string_view::npos)
@@ -81,12 +84,13 @@ std::string_view without_colours(std::string_view line, std::string& buffer) {
   return changed ? std::string_view{buffer} : line;
 }
 
+// Number of leading characters for which `is` is true.
 template <class Is>
 std::size_t length_of(std::string_view text, Is is) {
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is) - text.begin());
 }
 
-// Length of a text of this form at the begin of `text`, or 0: "0" stands for a digit, "a" for a letter.
+// Length of `form` if `text` begins with that form, else 0. In `form`, "0" is any digit and "a" any letter.
 std::size_t formed(std::string_view text, std::string_view form) {
   if (text.size() < form.size()) return 0;
   for (std::size_t i = 0; i < form.size(); ++i) {
@@ -98,7 +102,8 @@ std::size_t formed(std::string_view text, std::string_view form) {
   return form.size();
 }
 
-// "2026-01-02T03:04:05.123456Z", "...+08:00", "...+0000".
+// Length of a date and time with a time zone at the start of `text`, or 0: "2026-01-02T03:04:05.123456Z",
+// "...+08:00", "...+0000".
 std::size_t zoned_length(std::string_view text) {
   std::size_t at = formed(text, "0000-00-00T00:00:00");
   if (at == 0) return 0;
@@ -110,12 +115,14 @@ std::size_t zoned_length(std::string_view text) {
   return 0;
 }
 
+// Length of "Jan 02 03:04:05" or "Jan  2 03:04:05" at the start of `text`, or 0.
 std::size_t syslog_length(std::string_view text) {
   const std::size_t length = formed(text, "aaa 00 00:00:00");
   return length > 0 ? length : formed(text, "aaa  0 00:00:00");
 }
 
-// A host has a number at its end, and a name that keys of settings do not have.
+// Length of a host name at the start of `text`, or 0. A host name ends with a digit, and it contains a dash, is an
+// IPv4 address, or is a known word with a number ("node7"), so that keys of settings are not mistaken for hosts.
 std::size_t host_length(std::string_view text) {
   const std::size_t length = length_of(text, is_name);
   const std::string_view host = text.substr(0, length);
@@ -130,13 +137,14 @@ std::size_t host_length(std::string_view text) {
   return has_dash || is_address || is_known ? length : 0;
 }
 
+// The number, or nothing if it exceeds 32 bits.
 std::optional<std::int32_t> count_of(std::string_view digits) {
   std::int32_t value = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return read.ec == std::errc{} ? std::optional{value} : std::nullopt;
 }
 
-// Length of what `pattern` matches at the begin of `line`, or 0; `rank` is set where it names one.
+// Length of the match of `pattern` at the start of `line`, or 0. Sets `rank` if the match contains one.
 std::size_t prefix_length(std::string_view line, std::string_view pattern,
                           std::optional<std::int32_t>& rank) {
   std::size_t at = 0;
@@ -178,6 +186,7 @@ std::size_t prefix_length(std::string_view line, std::string_view pattern,
 }  // namespace
 
 PlainLine plain_line(std::string_view line, std::string& buffer) {
+  // Prefixes can be nested (a container's log of torchrun's log), so matching repeats.
   constexpr int kMost = 4;
   const std::string_view all = without_colours(line, buffer);
   PlainLine plain{.text = all, .prefix = {}, .rank = std::nullopt};

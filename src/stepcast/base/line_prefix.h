@@ -1,5 +1,5 @@
-// Lines of logs as the program wrote them: without the colours of terminals, and without what launchers, containers and
-// system logs put before every line. Every reader of logs uses this, so that all of them accept the same prefixes.
+// Removes terminal colours and the prefixes that launchers, containers and system logs add, so that log lines
+// are as the program wrote them. All log readers use this and therefore accept the same prefixes.
 //
 //   std::string buffer;
 //   const PlainLine plain = plain_line("[1,3]<stdout>:\x1b[32mstep: 20", buffer);   // text "step: 20", rank 3
@@ -12,16 +12,16 @@
 
 namespace stepcast {
 
-// A line and what was taken off it.
+// A log line, split into its prefixes and its text.
 struct PlainLine {
   std::string_view text;
-  std::string_view prefix;  // all prefixes, as they were; a time of day in them is that of the line
-  std::optional<std::int32_t>
-      rank;  // that the last prefix names: a rank, or the number at the end of a host or pod
+  std::string_view prefix;  // all removed prefixes, unchanged; a time of day in them is the time of the line
+  // From the last prefix with one: a rank, or the number at the end of a host or pod name.
+  std::optional<std::int32_t> rank;
 };
 
-// `line` without escape sequences, also those that lost their escape character ("[31m"), and without up to four prefixes
-// (the table in line_prefix.cpp). The result lies in `line`, or in `buffer` where there were escape sequences.
+// Removes escape sequences (also without their escape character, "[31m") and up to four prefixes, by the
+// table in line_prefix.cpp. The result is a view of `line`, or of `buffer` if there were escape sequences.
 [[nodiscard]] PlainLine plain_line(std::string_view line, std::string& buffer);
 
 }  // namespace stepcast

@@ -1,4 +1,4 @@
-// Pointers to members together with their names, for what goes by these: readers, and tables that are data.
+// Lists of pointers to members with their names, for code that uses the names: readers, and tables that are data.
 //
 //   STEPCAST_MEMBERS(kSizes, &Sizes::rows, &Sizes::cols);
 //   kSizes.each_named([&](std::string_view name, auto member) { ... });  // "rows", &Sizes::rows
@@ -20,14 +20,14 @@ namespace stepcast {
 
 template <auto... Members>
 struct MemberList {
-  std::string_view spelled{};  // "&Sizes::rows, &Sizes::cols"; empty of a sum of lists
+  std::string_view spelled{};  // "&Sizes::rows, &Sizes::cols"; empty for concatenated lists
   static constexpr std::size_t size = sizeof...(Members);
-  // Calls f(member) for one after the other.
+  // Calls f(member) for each member, in order.
   template <class F>
   constexpr void each(F&& f) const {
     (f(Members), ...);
   }
-  // Calls f(name, member), with the names that are spelled.
+  // Calls f(name, member) for each member, with its name in the source. Only for lists from STEPCAST_MEMBERS.
   template <class F>
   void each_named(F&& f) const {
     std::string_view rest = spelled;
@@ -38,14 +38,16 @@ struct MemberList {
     (f(next_name(), Members), ...);
   }
 };
+// The concatenation of two lists, without names.
 template <auto... A, auto... B>
 constexpr MemberList<A..., B...> operator+(MemberList<A...>, MemberList<B...>) {
   return {};
 }
+// Defines a MemberList. Its text is the source of the arguments, which provides the names.
 #define STEPCAST_MEMBERS(name, ...) \
   inline constexpr MemberList<__VA_ARGS__> name { #__VA_ARGS__ }
 
-// The value of an enumeration that to_string() calls so.
+// The value of an enumeration with this to_string(). Nothing if there is none among the first 64.
 template <class Enum>
   requires std::is_enum_v<Enum>
 [[nodiscard]] std::optional<Enum> value_named(std::string_view name) {
@@ -55,8 +57,9 @@ template <class Enum>
   return std::nullopt;
 }
 
-// What ObjectReader::optional() reads, words of enumerations, and views of texts that stay. Each leaves its member alone
-// if no key is called so.
+// Reads each member from the key with its name: types that ObjectReader::optional() reads, names of
+// enumeration values, and string views of texts that outlive `out`. A member without a key is not changed.
+// Errors: a value of another kind, an unknown name.
 template <class List, class Struct>
 [[nodiscard]] Status read_members(ObjectReader& keys, const List& members, Struct& out) {
   Status status = Ok{};

@@ -1,4 +1,4 @@
-// The names of an enumeration's values, once: for to_string, for reading them back, for listing them.
+// Name tables of enumerations, for to_string(), for parsing and for lists of names.
 //
 //   constexpr auto kNames = names<Sharding::zero1>({"none", "zero1"});
 //   std::string_view to_string(Sharding s) { return kNames[s]; }
@@ -18,11 +18,12 @@ template <class Enum, std::size_t N>
 struct NameTable {
   std::array<std::pair<Enum, std::string_view>, N> entries{};
 
-  // Of a value that has no name: the first one.
+  // The name of a value. Values outside the table get the first name.
   [[nodiscard]] constexpr std::string_view operator[](Enum value) const {
     const auto i = static_cast<std::size_t>(value);
     return entries[i < N ? i : 0].second;
   }
+  // The value with this name, or nothing. Linear in the number of names.
   [[nodiscard]] constexpr std::optional<Enum> find(std::string_view name) const {
     for (const auto& [value, its_name] : entries)
       if (its_name == name) return value;
@@ -30,7 +31,7 @@ struct NameTable {
   }
 };
 
-// All values in the order of their declaration, which begins at 0: otherwise this does not compile.
+// Pairs for all values in the order of their declaration, starting at 0; another order does not compile.
 template <class Enum, std::size_t N>
 consteval NameTable<Enum, N> names(const std::pair<Enum, std::string_view> (&entries)[N]) {
   NameTable<Enum, N> table;
@@ -42,7 +43,7 @@ consteval NameTable<Enum, N> names(const std::pair<Enum, std::string_view> (&ent
   return table;
 }
 
-// The same by the names alone, where `Last` is the last value.
+// The same from names only. `Last` is the last value; a missing name does not compile.
 template <auto Last, std::size_t N>
 consteval NameTable<decltype(Last), N> names(const std::string_view (&all)[N]) {
   static_assert(N == static_cast<std::size_t>(Last) + 1, "a value without a name");
@@ -51,8 +52,8 @@ consteval NameTable<decltype(Last), N> names(const std::string_view (&all)[N]) {
   return table;
 }
 
-// The name of a value by those of all, in the order of their declaration, which begins at 0 and ends with `Last`. Of what is
-// no value: `other`, or the first of them.
+// The name of one value, from the names of all values in the order of their declaration from 0 to `Last`.
+// Invalid values give `other`, or the first name if `other` is empty.
 //
 //   std::string_view to_string(Sharding s) { return name_of<Sharding::zero1>(s, {"none", "zero1"}); }
 template <auto Last, std::size_t N>

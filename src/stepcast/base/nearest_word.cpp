@@ -7,7 +7,7 @@
 namespace stepcast {
 namespace {
 
-// Insertions, deletions, replacements.
+// Levenshtein distance: the least number of insertions, deletions and replacements. O(|a| |b|) time, O(|b|) memory.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -35,6 +35,7 @@ std::string spelling_core(std::string_view text) {
 
 std::optional<std::string> nearest_word(std::string_view word, const std::vector<std::string>& candidates,
                                         std::size_t most_edits) {
+  // Longer words are not typing errors of a known word, and would be slow to compare.
   constexpr std::size_t kLongest = 64;
   if (word.empty() || word.size() > kLongest) return std::nullopt;
   const std::string wanted = spelling_core(word);

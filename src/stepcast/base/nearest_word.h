@@ -1,4 +1,4 @@
-// "did you mean ...?"
+// Suggestions for misspelled names: "did you mean ...?"
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace stepcast {
 
-// What is compared of a name: lower case, without blanks, hyphens and underscores. "Llama-3 8B" is
-// "llama38b".
+// The part of a name that comparisons use: lower case without blanks, hyphens and underscores. "Llama-3 8B"
+// gives "llama38b".
 [[nodiscard]] std::string spelling_core(std::string_view text);
 
-// The candidate that is spelled most like `word`, if one is close enough to be meant: by `most_edits` insertions, deletions
-// and replacements; 0: a third of the word and one.
+// The candidate with the smallest edit distance to `word`, or nothing if that is above `most_edits`. 0: a
+// third of the length of the word plus one. The first of equally near candidates wins.
 [[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
                                                       const std::vector<std::string>& candidates,
                                                       std::size_t most_edits = 0);

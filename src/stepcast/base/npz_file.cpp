@@ -10,15 +10,19 @@
 #include "stepcast/base/detail/little_endian.h"
 #include "stepcast/base/scan.h"
 
+// A .npy member has a magic, a version, the length of its header, the header (a Python dictionary with the keys descr,
+// fortran_order and shape) and then the elements without gaps. Only as much of Python's syntax is parsed as NumPy writes.
 namespace stepcast {
 
 using detail::number_at;
 
 namespace {
 
+// Largest array, and the suffix of array members.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 36;
 constexpr std::string_view kSuffix = ".npy";
 
+// Size and signedness of the elements; always little-endian integers.
 struct ElementType {
   std::size_t bytes = 0;
   bool is_signed = false;
@@ -28,17 +32,18 @@ struct ElementType {
 
 struct NpzArray::Impl {
   std::string file, name;
-  std::optional<ZipMember> member;  // always there
+  std::optional<ZipMember> member;  // always set after NpzFile::array()
   ElementType type;
   std::uint64_t elements = 0, elements_left = 0;
 
   [[nodiscard]] Error error(std::string problem = {}) const {
     return Error::at(file, place_of(name), std::move(problem));
   }
+  // Names for errors, cut because they come from the file.
   static std::string printable(std::string_view text) { return std::string{text.substr(0, 60)}; }
   static std::string place_of(std::string_view name) { return fmt::format("array {}", printable(name)); }
 
-  // The text behind `'key':` of the header's dictionary.
+  // The text after `'key':` in the header's dictionary, up to the end of the header; empty if there is no such key.
   [[nodiscard]] static std::string_view value_of(std::string_view header, std::string_view key) {
     for (const char quote : {'\'', '"'}) {
       const std::string quoted = fmt::format("{0}{1}{0}", quote, key);
@@ -51,6 +56,7 @@ struct NpzArray::Impl {
     return {};
   }
 
+  // Reads the header into `type`, `elements` and `extents`. Checks that the elements fill the rest of the member.
   Status read_header(std::vector<std::int64_t>& extents) {
     std::array<char, 12> start{};
     const auto no_npy = [&] { return error().found("no .npy data").expected("an array as numpy saves it"); };
@@ -59,6 +65,7 @@ struct NpzArray::Impl {
     const std::string_view magic{start.data(), start.size()};
     if (magic.substr(0, 6) != "\x93NUMPY") return no_npy();
     std::uint64_t length = number_at(magic, 8, 2);
+    // Version 1 has a length of two bytes, later versions of four.
     if (magic[6] != 1) {
       STEPCAST_TRY(member->take(start.data() + 10, 2));
       length = number_at(magic, 8, 4);
@@ -85,6 +92,7 @@ struct NpzArray::Impl {
       while (word.ends_with(' ')) word.remove_suffix(1);
       list.remove_prefix(std::min(comma + 1, list.size()));
       if (word.empty()) continue;
+      // Checked before the multiplication, so that it cannot overflow.
       const auto said = scan<std::uint64_t>(word);
       const std::uint64_t extent = said.value_or(0);
       if (!said || extent > kMostElements || extents.size() == 8 ||
@@ -106,7 +114,9 @@ struct NpzArray::Impl {
     return Ok{};
   }
 
+  // Reads a type such as '<i8' or '|u1' with its quotes.
   Status read_type(std::string_view text) {
+    // The text begins with a quote, and the type ends at the next one.
     const std::size_t end = text.size() > 1 ? text.find(text.front(), 1) : std::string_view::npos;
     const std::string_view word =
         end == std::string_view::npos ? std::string_view{} : text.substr(1, end - 1);
@@ -139,6 +149,7 @@ Status NpzArray::read(std::span<std::int64_t> values) {
   }
   m.elements_left -= values.size();
   std::array<char, 1 << 15> block{};
+  // Elements are converted in blocks of 32 KiB, so that arrays of any size need little memory.
   const std::size_t n = m.type.bytes, fit = block.size() / n;
   for (std::size_t done = 0; done < values.size();) {
     const std::size_t part = std::min(fit, values.size() - done);
@@ -147,6 +158,7 @@ Status NpzArray::read(std::span<std::int64_t> values) {
     for (std::size_t i = 0; i < part; ++i) {
       std::uint64_t value = number_at(bytes, i * n, n);
       const std::uint64_t sign = std::uint64_t{1} << (8 * n - 1);
+      // Extends the sign of narrow signed numbers.
       if (m.type.is_signed && n < 8 && (value & sign) != 0) value |= ~(sign * 2 - 1);
       if (!m.type.is_signed && n == 8 && (value & sign) != 0)
         return m.error().found(fmt::format("{}", value)).expected("a number below 2^63");
@@ -176,6 +188,7 @@ std::vector<std::string> NpzFile::arrays() const {
   return names;
 }
 
+// Linear in the number of members, which is at most 10,000.
 bool NpzFile::has(std::string_view array) const {
   const std::vector<std::string> all = arrays();
   return std::ranges::find(all, array) != all.end();

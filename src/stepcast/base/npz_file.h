@@ -1,5 +1,5 @@
-// Arrays of whole numbers in a .npz file, the zip archive of .npy members that numpy.savez and savez_compressed
-// write: stored or deflated, with or without zip64. Arrays are streamed and may be larger than the memory.
+// Reads integer arrays from .npz files: zip archives of .npy members, as written by numpy.savez and savez_compressed
+// (stored or deflated, with or without zip64). Arrays are streamed, so they may be larger than memory.
 //
 //   STEPCAST_ASSIGN(NpzFile file, NpzFile::open("batch.npz"));
 //   STEPCAST_ASSIGN(NpzArray array, file.array("indices"));      // array.shape
@@ -21,7 +21,7 @@
 
 namespace stepcast {
 
-// One array, read from front to back. It keeps the file open by itself.
+// One array, read sequentially. It keeps the file open, independently of its NpzFile.
 class NpzArray {
  public:
   NpzArray(NpzArray&&) noexcept;
@@ -29,9 +29,10 @@ class NpzArray {
   ~NpzArray();
 
   std::vector<std::int64_t> shape;  // row-major; empty for a single number
+  // Number of elements.
   [[nodiscard]] std::uint64_t count() const;
-  // Fills `values` with the next elements. Errors: fewer are left, the member ends early, is damaged, or its
-  // checksum is wrong (at the last element).
+  // Fills `values` with the next elements. Errors: too few are left; the member ends early, is damaged or has
+  // a wrong checksum (found at the last element); a uint64 of 2^63 or more.
   [[nodiscard]] Status read(std::span<std::int64_t> values);
 
  private:
@@ -43,16 +44,17 @@ class NpzArray {
 
 class NpzFile {
  public:
-  // Errors: no zip archive, a directory of it that points out of the file, more than 10,000 members.
+  // Errors: not a zip archive, a directory that points outside the file, more than 10,000 members.
   [[nodiscard]] static Result<NpzFile> open(const std::filesystem::path& file);
   [[nodiscard]] static Result<NpzFile> from_memory(std::string content, const std::string& name);
 
   [[nodiscard]] const std::string& name() const;
-  // Without ".npy", in the order of the archive; other members do not count.
+  // Names without ".npy", in archive order. Other members are ignored.
   [[nodiscard]] std::vector<std::string> arrays() const;
   [[nodiscard]] bool has(std::string_view array) const;
-  // Errors: no such array; encrypted, or compressed otherwise; an element type that is no whole number; columns
-  // first; a shape that does not go with the size of the member; a size that its compressed bytes cannot hold.
+  // Errors: no such array; a member that is encrypted or has another compression method; elements that are
+  // not little-endian integers; column-major order; a shape that does not match the size of the member; a
+  // size that the compressed bytes cannot expand to.
   [[nodiscard]] Result<NpzArray> array(std::string_view name) const;
 
  private:

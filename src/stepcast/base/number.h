@@ -1,11 +1,11 @@
-// Counts in arithmetic of doubles.
+// Converts counts for arithmetic with doubles.
 #pragma once
 
 #include <cstdint>
 
 namespace stepcast {
 
-// Exact below 2^53, as all counts of a job are.
+// Exact up to 2^53, which all counts of a job are below.
 [[nodiscard]] constexpr double as_double(std::int64_t count) { return static_cast<double>(count); }
 
 }  // namespace stepcast

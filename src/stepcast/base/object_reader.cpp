@@ -10,6 +10,7 @@
 
 namespace stepcast {
 
+// Lists and objects are only named, because they may be long.
 std::string describe_value(const JsonValue& value) {
   if (value.is_array() || value.is_object()) return std::string{value.kind_name()};
   if (!value.is_text()) return compact_json(value);
@@ -31,6 +32,7 @@ Result<ObjectReader> ObjectReader::of(const JsonValue& value, std::string path, 
   return ObjectReader{value, std::move(path), file, null, advice};
 }
 
+// Linear search: objects have few members, and each key is read once. `known_` collects the keys for suggestions.
 const JsonValue* ObjectReader::take(std::string_view key) {
   known_.emplace_back(key);
   const auto& members = value_->members();
@@ -49,12 +51,14 @@ bool ObjectReader::has(std::string_view key) const {
 
 std::string ObjectReader::path_of(std::string_view key) const {
   constexpr std::size_t kShown = 80;
+  // Errors show the spelling of the file, which show_as() registered.
   const auto shown = std::ranges::find(shown_, key, &std::pair<std::string_view, std::string_view>::first);
   key = (shown == shown_.end() ? key : shown->second).substr(0, kShown);
   if (path_.empty() || key.empty()) return path_ + std::string{key};
   return fmt::format("{}.{}", path_, key);
 }
 
+// Without a member of this key, the error has the line of the object.
 Error ObjectReader::error(std::string_view key, std::string problem) const {
   const JsonValue* member = key.empty() ? nullptr : value_->find(key);
   return error_at(*file_, member != nullptr ? *member : *value_, path_of(key), std::move(problem));
@@ -82,6 +86,7 @@ Status ObjectReader::optional(std::string_view key, std::string& out) {
   return Ok{};
 }
 
+// A list of texts replaces `out`; an error may leave it partly filled.
 Status ObjectReader::optional(std::string_view key, std::vector<std::string>& out) {
   const JsonValue* member = take(key);
   if (member == nullptr) return Ok{};
@@ -121,6 +126,7 @@ Status ObjectReader::optional(std::string_view key, std::optional<double>& out) 
 Status ObjectReader::optional(std::string_view key, std::int64_t& out) {
   const JsonValue* member = take(key);
   if (member == nullptr) return Ok{};
+  // Sizes of models and jobs are far below this limit.
   constexpr double kLargest = 1e12;
   if (!member->is_number() || member->number() < 0 || member->number() > kLargest ||
       member->number() != std::floor(member->number())) {
@@ -130,11 +136,13 @@ Status ObjectReader::optional(std::string_view key, std::int64_t& out) {
   return Ok{};
 }
 
+// The error for a missing key is at the line of the object.
 Status ObjectReader::required(std::string_view key, std::int64_t& out) {
   if (!has(key)) return error("", fmt::format("`{}` is missing", path_of(key))).expected("a whole number");
   return optional(key, out);
 }
 
+// Numbers of a JsonValue are doubles, so integers above 2^53 cannot be read exactly and are rejected.
 Status ObjectReader::count(std::string_view key, std::uint64_t smallest, std::uint64_t largest,
                            std::uint64_t& out) {
   const JsonValue* member = take(key);
@@ -158,6 +166,7 @@ Status ObjectReader::count(std::string_view key, std::uint64_t smallest, std::ui
   return Ok{};
 }
 
+// The section inherits the meaning of null and the advice.
 Result<std::optional<ObjectReader>> ObjectReader::section(std::string_view key) {
   const JsonValue* member = take(key);
   if (member == nullptr) return std::optional<ObjectReader>{};
@@ -179,6 +188,7 @@ std::vector<std::string> ObjectReader::left() const {
   return keys;
 }
 
+// Only the first unknown key is reported. Without a general advice, a similar known key is suggested.
 Status ObjectReader::finish() const {
   const std::vector<std::string> keys = left();
   if (keys.empty()) return Ok{};

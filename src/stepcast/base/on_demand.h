@@ -1,5 +1,5 @@
-// What is read from its JSON when somebody first asks for it. A platform has a hundred records of models, a forecast asks ten
-// of them.
+// Values that are parsed from JSON on first use. A platform has about a hundred model records, and a forecast
+// uses about ten.
 #pragma once
 
 #include <functional>
@@ -15,23 +15,24 @@
 
 namespace stepcast::detail {
 
+// A Model that is read from its JSON once, when first used. Thread-safe. The JSON is released afterwards.
 template <class Model>
 class OnDemand {
  public:
   using Reader = std::function<Result<Model>(const JsonValue& parameters)>;
-  // `known`: that it can be read is known.
+  // `known`: the JSON is known to be readable, so that can_be_read() does not have to read it.
   OnDemand(JsonValue parameters, Reader reader, bool known)
       : parameters_(std::move(parameters)), reader_(std::move(reader)), known_(known) {}
 
-  // Reads it only where that is not known.
+  // Reads the JSON only if it is not known to be readable.
   [[nodiscard]] bool can_be_read() const { return known_ || get() != nullptr; }
 
-  // Nothing if it cannot be read. Safe to call from several threads, who all get the same.
+  // The model. Null: it cannot be read. All threads get the same object.
   [[nodiscard]] const Model* get() const {
     std::call_once(once_, [this] { read(); });
     return model_ ? &*model_ : nullptr;
   }
-  // Why it cannot be read; empty if it can.
+  // The error message, if it cannot be read; empty otherwise.
   [[nodiscard]] const std::string& problem() const {
     std::call_once(once_, [this] { read(); });
     return problem_;
@@ -55,8 +56,8 @@ class OnDemand {
   mutable std::string problem_;
 };
 
-// A value, or the JSON that gives it when somebody first asks: of a text that is known to be readable, such as one that
-// ships. Copies share what was read.
+// A value, or JSON that is parsed into the value on first use and is known to be readable, such as a built-in
+// text. Copies share the parsed value.
 template <class Value>
 class Later {
  public:
@@ -65,13 +66,14 @@ class Later {
   Later(JsonValue json, typename OnDemand<Value>::Reader reader)
       : value_(std::make_shared<const OnDemand<Value>>(std::move(json), std::move(reader), true)) {}
 
+  // Whether the value comes from JSON (parsed or not).
   [[nodiscard]] bool is_later() const { return std::holds_alternative<Source>(value_); }
   [[nodiscard]] const Value& operator*() const {
     const Source* later = std::get_if<Source>(&value_);
     return later == nullptr ? *std::get_if<Value>(&value_) : *(*later)->get();
   }
   [[nodiscard]] const Value* operator->() const { return &**this; }
-  // The value, to be changed.
+  // The value for changes. A shared value is copied first.
   [[nodiscard]] Value& edit() {
     if (is_later()) value_ = Value{**this};
     return *std::get_if<Value>(&value_);

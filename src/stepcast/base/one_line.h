@@ -1,4 +1,4 @@
-// Names of files inside a line for people.
+// Prints file names on one line.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace stepcast {
 
-// Control characters, line breaks too, become `?`: names may hold what a line or a terminal would obey.
+// Replaces control characters, including line breaks, by `?`, because they could break a line or control a terminal.
 [[nodiscard]] inline std::string in_one_line(std::string_view name) {
   std::string out{name};
   for (char& c : out)

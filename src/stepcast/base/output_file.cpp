@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stepcast/base/read_scope.h"
 #include "stepcast/base/scan.h"
 
 namespace stepcast {
@@ -16,20 +17,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLinks = 40;  // as many as Linux follows
+constexpr int kMostLinks = 40;  // the limit of Linux
 
+// Errors that are not the user's: a full disk or quota, a broken device, too many open files.
 bool is_fault_of_machine(int code) {
   return code == ENOSPC || code == EDQUOT || code == EIO || code == EFBIG || code == ENOMEM ||
          code == EPIPE || code == EMFILE || code == ENFILE;
 }
 
+// The error for errno value `code`.
 Error cannot_write(const fs::path& path, int code) {
   Error error = Error::at(path.string(), "",
                           "cannot write: " + std::error_code(code, std::generic_category()).message());
   return is_fault_of_machine(code) ? std::move(error).of_machine() : std::move(error);
 }
 
-// Writes everything or says why not (an errno value; 0 is success).
+// Writes all of `content`. Returns 0, or the errno value of the failure.
 int write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
     const ssize_t n = ::write(descriptor, content.data(), content.size());
@@ -42,8 +45,8 @@ int write_all(int descriptor, std::string_view content) {
   return 0;
 }
 
-// N of /dev/fd/N and of the links that lead there: /dev/stdout, /dev/stderr. Opening one of these again would
-// begin at the start of a file that others write to, too.
+// The open descriptor N that a path denotes: /dev/fd/N, /dev/stdout, /dev/stderr. These must be written through
+// the descriptor: opening the path again would overwrite a file from its start that others also write to.
 std::optional<int> descriptor_named(const fs::path& path) {
   std::string_view text = path.native();
   if (text == "/dev/stdout") return STDOUT_FILENO;
@@ -67,6 +70,7 @@ Error as_found(const fs::path& path, std::string found) {
 
 Result<OutputFile> OutputFile::at(const fs::path& path, std::span<const fs::path> inputs) {
   if (path.empty()) return Error{"the name of a file to write is empty"};
+  STEPCAST_TRY(may_write(path));
   OutputFile output;
   output.path_ = path;
   output.target_ = path;
@@ -78,8 +82,8 @@ Result<OutputFile> OutputFile::at(const fs::path& path, std::span<const fs::path
     if (output.descriptor_) return output;
     exists = ::stat(output.target_.c_str(), &found) == 0;
     if (!exists && errno != ENOENT && errno != ELOOP) return cannot_write(path, errno);
-    // What is no regular file is opened by any name. The others are replaced where they are, behind all
-    // links.
+    // Follows links of regular files one by one, because the file at the end of the links is replaced.
+    // Special files are opened by their name.
     if ((exists && !S_ISREG(found.st_mode)) || !fs::is_symlink(output.target_, failure)) break;
     if (i == kMostLinks) return as_found(path, "links that lead in a circle");
     const fs::path next = fs::read_symlink(output.target_, failure);
@@ -91,6 +95,7 @@ Result<OutputFile> OutputFile::at(const fs::path& path, std::span<const fs::path
   if (exists && ::access(output.target_.c_str(), W_OK) != 0) return cannot_write(path, errno);
   if (!output.is_regular_) return output;
 
+  // Checked last, because it needs the final target.
   for (const fs::path& input : inputs) {
     if (!is_same_file(output.target_, input)) continue;
     return Error::at(path.string(), "", "is read to make the result; writing would destroy it")
@@ -101,6 +106,16 @@ Result<OutputFile> OutputFile::at(const fs::path& path, std::span<const fs::path
   if (!output.target_.has_filename() || !fs::is_directory(folder, failure)) return cannot_write(path, ENOENT);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) return cannot_write(path, errno);
   return output;
+}
+
+Status make_folder(const fs::path& folder) {
+  STEPCAST_TRY(may_write(folder));
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (!failure && fs::is_directory(folder, failure)) return Ok{};
+  return Error::at(folder.string(), "", "cannot make the folder")
+      .found(failure ? failure.message() : "a file of this name")
+      .advice("name another folder");
 }
 
 Status OutputFile::write(std::string_view content) const {
@@ -125,7 +140,8 @@ Status OutputFile::replace(std::string_view content) const {
   int descriptor = -1;
   for (int attempt = 0; descriptor < 0 && attempt < 1000; ++attempt) {
     temporary = target_.string() + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
-    // A new file gets what the umask leaves; one that replaces a private file is never open to others.
+    // A new file gets the mode that the umask allows. A file that replaces a private one is never readable by
+    // others, not even temporarily.
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, keeps_mode ? 0600 : 0666);
     if (descriptor < 0 && errno != EEXIST) break;
   }

@@ -16,7 +16,8 @@
 namespace stepcast {
 namespace {
 
-// The failure with the lowest index so far.
+// The failure with the lowest index so far, from all threads. index() may be read without the lock: a stale,
+// larger value only causes unnecessary calls.
 class FirstFailure {
  public:
   [[nodiscard]] std::size_t index() const { return index_.load(std::memory_order_relaxed); }
@@ -42,7 +43,7 @@ class FirstFailure {
   std::exception_ptr exception_;
 };
 
-// Counts for the listener of this thread, and keeps loops inside of this one silent.
+// Reports progress to the listener of this thread, and silences parallel_for() calls inside this one.
 class Count {
  public:
   explicit Count(std::size_t n) : n_(n), listener_(n >= kFewest ? current_progress() : nullptr) {
@@ -53,7 +54,7 @@ class Count {
   }
 
  private:
-  static constexpr std::size_t kFewest = 8;  // the share of fewer says little
+  static constexpr std::size_t kFewest = 8;  // progress in fewer steps is not informative
   std::size_t n_;
   const ProgressListener* listener_;
   std::optional<ProgressScope> silence_;
@@ -64,6 +65,7 @@ class Count {
 
 Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(std::size_t)>& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  // The calling thread is one of the workers.
   const std::size_t workers = std::min<std::size_t>(threads, n);
   Count count{n};
   if (workers <= 1) {
@@ -77,6 +79,7 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
 
   FirstFailure failure;
   std::atomic<std::size_t> next{0};
+  // Scopes are thread-local, so the workers enter those of the caller.
   const std::stop_token stop = current_stop();
   const auto* const folders = current_read_folders();
   const auto run = [&] {
@@ -84,7 +87,8 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
     const ReadScope reads{folders};
     for (;;) {
       const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
-      // Indices are handed out in order, so every index below a failed one has been taken by somebody.
+      // Indices are handed out in order, so all indices below a failed one were already taken by a thread and
+      // will be finished.
       if (i >= n || i > failure.index()) return;
       try {
         Status status = not_stopped();
@@ -105,7 +109,7 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
     run();
   }
   STEPCAST_TRY(failure.take());
-  return not_stopped();  // what work() does inside may have ended early and been passed over
+  return not_stopped();  // work() may have ended early because of the stop request without reporting it
 }
 
 }  // namespace stepcast

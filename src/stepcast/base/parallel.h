@@ -1,4 +1,4 @@
-// Runs independent pieces of work on several threads with a result that does not depend on how many.
+// Runs independent work on several threads. The result does not depend on the number of threads.
 //
 //   std::vector<RecordedRank> ranks(files.size());
 //   STEPCAST_TRY(parallel_for(files.size(), threads, [&](std::size_t i) -> Status {
@@ -14,10 +14,10 @@
 
 namespace stepcast {
 
-// Calls work(0) ... work(n - 1), each once, from up to `threads` threads (0: one per hardware thread). If
-// calls fail, the error of the lowest index is returned, as a plain loop would; calls with higher indices may
-// not have been made. An exception (memory running out) reaches the caller. Who is asked to stop (stop.h) makes no
-// more calls, and returns that error. A ProgressListener (progress.h) hears how many of eight or more calls are done.
+// Calls work(0) ... work(n - 1), each once, on up to `threads` threads (0: one per hardware thread). If calls
+// fail, the error with the lowest index is returned, as in a sequential loop; calls with higher indices may be
+// left out. An exception in work() is rethrown here. After a stop request (stop.h) no further calls are made, and
+// its error is returned. A ProgressListener (progress.h) is told the number of finished calls if n is at least 8.
 [[nodiscard]] Status parallel_for(std::size_t n, unsigned threads,
                                   const std::function<Status(std::size_t index)>& work);
 

@@ -5,6 +5,7 @@
 namespace stepcast {
 namespace {
 
+// Listener of the innermost ProgressScope of this thread.
 thread_local const ProgressListener* innermost_listener = nullptr;
 
 }  // namespace

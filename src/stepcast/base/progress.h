@@ -1,8 +1,8 @@
-// Says from inside of long work how far it is, to whoever asked for it on this thread.
+// Reports the progress of long work to a listener of the calling thread.
 //
 //   const ProgressListener listener = [&](std::uint64_t done, std::uint64_t total) { ... };  // from any thread
 //   const ProgressScope scope{&listener};
-//   const auto plan = session.plan(request);   // its loops over many pieces tell how many are done
+//   const auto plan = session.plan(request);   // calls listener(done, total) from its parallel loops
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace stepcast {
 
+// May be called from any thread.
 using ProgressListener = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-// From here to the end of the block the outermost parallel_for() of this thread tells `listener`, which outlives the scope; null
-// keeps loops silent. Blocks may stand in each other: the innermost one holds.
+// Until the end of the block, the outermost parallel_for() of this thread reports to `listener`, which must
+// outlive the scope. Null silences it. Scopes nest: the innermost one applies.
 class ProgressScope {
  public:
   explicit ProgressScope(const ProgressListener* listener);
@@ -25,7 +26,7 @@ class ProgressScope {
   const ProgressListener* before_;
 };
 
-// Of the innermost ProgressScope; null where there is none.
+// The listener of the innermost ProgressScope of this thread; null if there is none.
 [[nodiscard]] const ProgressListener* current_progress();
 
 }  // namespace stepcast

@@ -1,9 +1,9 @@
-// Files that the work of a thread may read, where it answers what somebody else asks: a server's questions name files, and
-// those name others.
+// Restricts the files that a thread may read. A server uses it for requests of clients, which name files that
+// may name other files.
 //
 //   const std::vector<std::filesystem::path> folders = canonical_folders({"/data/traces"});
 //   const ReadScope scope{&folders};
-//   STEPCAST_TRY(may_read(file));    // whatever opens a file asks
+//   STEPCAST_TRY(may_read(file));    // called by every function that opens a file
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 
 namespace stepcast {
 
-// From here to the end of the block this thread, and those that parallel_for starts, read files in these folders alone; null:
-// all files. The folders have to outlive it.
+// Until the end of the block, this thread and the threads of its parallel_for() calls may read files only in
+// these folders. Null allows all files. The folders must outlive the scope and be canonical. Scopes nest.
 class ReadScope {
  public:
   explicit ReadScope(const std::vector<std::filesystem::path>* folders);
@@ -26,14 +26,16 @@ class ReadScope {
   const std::vector<std::filesystem::path>* before_;
 };
 
-// Without links and "..", as a ReadScope compares them.
+// The folders without links and "..", as ReadScope needs them. Folders that cannot be resolved are dropped.
 [[nodiscard]] std::vector<std::filesystem::path> canonical_folders(
     std::vector<std::filesystem::path> folders);
 
-// Of the innermost ReadScope; null where there is none.
+// The folders of the innermost ReadScope of this thread; null if there is none.
 [[nodiscard]] const std::vector<std::filesystem::path>* current_read_folders();
 
-// An error where the file lies in none of the folders, through links either.
+// Errors: the file is in none of the folders, after resolving links.
 [[nodiscard]] Status may_read(const std::filesystem::path& file);
+// An error inside a ReadScope with folders: nothing is written there.
+[[nodiscard]] Status may_write(const std::filesystem::path& file);
 
 }  // namespace stepcast

@@ -1,7 +1,7 @@
-// The values of the keys that were asked for last, so many at most: what is expensive to find and may be found again.
+// A small cache of the most recently used keys, for values that are expensive to compute.
 //
 //   Recent<Options, Prices> known{8};
-//   known.of(options).find(...)          // as it was left, or empty
+//   known.of(options).find(...)          // the kept value, or an empty one
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,13 @@
 
 namespace stepcast {
 
+// Lookups are linear, so `most` should be small. Not thread-safe.
 template <class Key, class Value>
 class Recent {
  public:
   explicit Recent(std::size_t most) : most_(most) {}
 
-  // Of the key for which `is_asked(key)` holds; null if none is known.
+  // The value of the first key for which `is_asked(key)` is true; null if there is none.
   template <class IsAsked>
   Value* find_if(const IsAsked& is_asked) {
     for (Entry& entry : entries_) {
@@ -27,8 +28,8 @@ class Recent {
     }
     return nullptr;
   }
-  // In place of the one that was not asked for the longest, if there are too many. `key` must not be known. The reference
-  // stays valid until the next one is added.
+  // Adds a key, which must not be present. If the cache is full, the least recently used entry is removed.
+  // The reference is valid until the next add().
   Value& add(Key key, Value value) {
     if (entries_.size() >= most_) {
       entries_.erase(std::min_element(entries_.begin(), entries_.end(),
@@ -37,6 +38,7 @@ class Recent {
     entries_.push_back(Entry{std::move(key), std::move(value), ++now_});
     return entries_.back().value;
   }
+  // The value of `key`, which is added with Value{} if it is missing.
   Value& of(const Key& key) {
     Value* known = find_if([&](const Key& one) { return one == key; });
     return known != nullptr ? *known : add(key, Value{});

@@ -16,7 +16,7 @@ std::string Error::message() const {
   append(problem_.empty() ? ": " : ", ", "found ", found_);
   append(", ", "expected ", expected_);
   append("; ", "", advice_);
-  // Input text quoted in a message may hold anything; a message is one line.
+  // Quoted input may contain control characters, but a message is one line.
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   return text;

@@ -1,4 +1,4 @@
-// Errors that bad input causes travel as values: Result<T> holds a T or an Error. Parsers never throw.
+// Errors from invalid input are values: Result<T> contains a T or an Error. Parsers do not throw.
 //
 //   Result<Config> read_config(const Path& path) {
 //     STEPCAST_ASSIGN(std::string text, read_file(path));   // returns the Error if there is one
@@ -15,18 +15,19 @@
 
 namespace stepcast {
 
-// One line for the person who gave the input: where, what was found, what was expected, what to do.
+// An error as one line for the user: where, what was found, what was expected, what to do.
 class Error {
  public:
   explicit Error(std::string problem) : problem_(std::move(problem)) {}
 
-  // `place` is a line, a byte offset, a key or an event: "byte 1234", "line 7", "traceEvents[12].ts".
+  // An error in a file. `place` is a line, a byte offset, a key or an event: "byte 1234", "line 7", "traceEvents[12].ts".
   static Error at(std::string file, std::string place, std::string problem = {}) {
     Error e{std::move(problem)};
     e.file_ = std::move(file);
     e.place_ = std::move(place);
     return e;
   }
+  // Add the found value, the expected one, and advice such as "did you mean ...?".
   Error&& found(std::string what) && {
     found_ = std::move(what);
     return std::move(*this);
@@ -39,13 +40,12 @@ class Error {
     advice_ = std::move(what);
     return std::move(*this);
   }
-  // The machine failed, not what was given: a full disk, a broken device. Programs tell the two apart by exit
-  // code.
+  // Marks a failure of the machine instead of the input, such as a full disk. Programs use another exit code for it.
   Error&& of_machine() && {
     of_machine_ = true;
     return std::move(*this);
   }
-  // Names the file of an error that came from a reader which did not know it.
+  // Adds the file name to an error from a reader that did not know it. A name that is set is kept.
   Error&& in_file(std::string file) && {
     if (file_.empty()) file_ = std::move(file);
     return std::move(*this);
@@ -53,8 +53,7 @@ class Error {
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] bool is_of_machine() const { return of_machine_; }
-  // "FILE: PLACE: PROBLEM: found F, expected E; ADVICE", leaving out what is not known. Never contains a line
-  // break.
+  // "FILE: PLACE: PROBLEM: found F, expected E; ADVICE" without the parts that are missing. Contains no line breaks.
   [[nodiscard]] std::string message() const;
 
  private:
@@ -62,6 +61,8 @@ class Error {
   bool of_machine_ = false;
 };
 
+// A T or an Error. value() and operator* need a value, error() needs an error; the other access throws
+// std::bad_variant_access.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -89,23 +90,24 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// Success without a value.
+// The value of a Status: success without a result.
 struct Ok {};
 using Status = Result<Ok>;
 
 }  // namespace stepcast
 
+// STEPCAST_CONCAT expands its arguments, such as __LINE__, before it joins them.
 #define STEPCAST_CONCAT_INNER(a, b) a##b
 #define STEPCAST_CONCAT(a, b) STEPCAST_CONCAT_INNER(a, b)
 
-// Returns the error of `expression` (a Status or Result) to the caller, if it has one.
+// Evaluates `expression` (a Status or Result) and returns its error from the enclosing function, if there is one.
 #define STEPCAST_TRY(expression)                                    \
   do {                                                              \
     if (auto stepcast_status = (expression); !stepcast_status.ok()) \
       return std::move(stepcast_status).error();                    \
   } while (false)
 
-// Declares `declaration` from the value of `expression`, or returns its error to the caller.
+// Declares or assigns `declaration` from the value of `expression`, or returns its error from the enclosing function.
 #define STEPCAST_ASSIGN(declaration, expression) \
   STEPCAST_ASSIGN_IMPL(STEPCAST_CONCAT(stepcast_result_, __LINE__), declaration, expression)
 #define STEPCAST_ASSIGN_IMPL(name, declaration, expression) \

@@ -1,8 +1,8 @@
-// Numbers, numbers with units, and words out of a text. Blanks and a plus sign are no part of a number.
+// Parses numbers, numbers with units, and lists from texts. Blanks and a plus sign are not part of a number.
 //
 //   scan<std::int64_t>("8192")              8192; nothing of "8k", "" and " 8"
-//   scan_front<double>(text)                of "2.5GB/s" 2.5, and text is "GB/s"
-//   scan_with_unit("40kW", kWatts)          40000, of {{"W", 1}, {"kW", 1e3}}
+//   scan_front<double>(text)                for "2.5GB/s" 2.5, and text becomes "GB/s"
+//   scan_with_unit("40kW", kWatts)          40000 with the units {{"W", 1}, {"kW", 1e3}}
 //   split("a,,b", ',')                      "a", "" and "b"
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace stepcast {
 
-// The number that `text` begins with, which is left without it. Nothing, and `text` as it was, if it begins with none, or
-// with one that Number does not hold. Of a double, "inf" and "nan" are numbers.
+// Removes a number from the start of `text` and returns it. If there is none, or it does not fit into Number,
+// returns nothing and leaves `text` unchanged. For double, "inf" and "nan" are numbers.
 template <class Number>
 [[nodiscard]] std::optional<Number> scan_front(std::string_view& text) {
   Number value{};
@@ -27,19 +27,20 @@ template <class Number>
   return value;
 }
 
-// All of `text`.
+// The number that is the whole text; nothing otherwise.
 template <class Number>
 [[nodiscard]] std::optional<Number> scan(std::string_view text) {
   const std::optional<Number> value = scan_front<Number>(text);
   return text.empty() ? value : std::nullopt;
 }
 
+// A unit that scan_with_unit() accepts.
 struct ScanUnit {
   std::string_view name;  // may be empty
-  double is;              // in the unit that is asked for
+  double is;              // factor from this unit to the unit of the result
 };
 
-// A number above 0 with one of the units right behind it.
+// A number above 0 followed directly by one of the units. Nothing for other texts.
 template <std::size_t N>
 [[nodiscard]] std::optional<double> scan_with_unit(std::string_view text, const ScanUnit (&units)[N]) {
   const std::optional<double> value = scan_front<double>(text);
@@ -48,7 +49,7 @@ template <std::size_t N>
   return *value * unit->is;
 }
 
-// What is between the separators, which may be nothing.
+// The parts between separators, which may be empty. n separators give n + 1 parts.
 [[nodiscard]] inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> words;
   for (std::size_t begin = 0; begin <= text.size();) {

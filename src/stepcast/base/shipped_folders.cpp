@@ -9,6 +9,7 @@ namespace stepcast {
 namespace fs = std::filesystem;
 
 std::vector<fs::path> shipped_folders(std::string_view name) {
+  // /proc/self/exe is the program; dladdr() finds the library that contains this code.
   std::vector<fs::path> folders;
   std::error_code failure;
   const fs::path program = fs::read_symlink("/proc/self/exe", failure);

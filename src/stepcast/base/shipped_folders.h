@@ -1,4 +1,4 @@
-// Where files that ship with the program lie once it is installed.
+// Finds the installed data files of the program.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace stepcast {
 
-// Folders that `name` ("platforms", "data") may be, the first to be looked at first: share/stepcast beside the folder of
-// the program, and share/stepcast beside a shared library that this code is part of (the Python extension, whose program
-// is the interpreter). They need not exist.
+// Folders in which `name` ("platforms", "data") may be, in order of preference: share/stepcast next to the
+// program's bin folder, then share/stepcast next to the shared library that contains this code (the Python
+// extension, for which the program is the interpreter). The folders need not exist.
 [[nodiscard]] std::vector<std::filesystem::path> shipped_folders(std::string_view name);
 
 }  // namespace stepcast

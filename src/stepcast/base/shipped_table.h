@@ -1,4 +1,4 @@
-// Tables that are data: the files of src/stepcast/*/tables/, whose texts the build puts into the library.
+// Built-in data tables: the files in src/stepcast/*/tables/, which the build compiles into the library.
 #pragma once
 
 #include <stdexcept>
@@ -10,12 +10,13 @@
 
 namespace stepcast {
 
-// The text of a file by its name, "presets.csv", for as long as the program runs; empty if there is none.
+// The text of a file by name, "presets.csv"; valid until the program ends. Empty if there is no such file.
 [[nodiscard]] std::string_view shipped_table(std::string_view file);
-// The texts of all files whose names end so, "_presets.json".
+// The texts of all files with names that end with `ending`, "_presets.json".
 [[nodiscard]] std::vector<std::string_view> shipped_tables(std::string_view ending);
 
-// What was read from such a text. They are ours: an error is one of the program, and tests read all of them.
+// The value read from a built-in text. An error there is a bug of the program, so it throws std::logic_error.
+// Tests read all tables.
 template <class T>
 [[nodiscard]] T as_shipped(Result<T> read) {
   if (!read) throw std::logic_error{read.error().message()};

@@ -14,13 +14,14 @@
 namespace stepcast {
 namespace {
 
-// "8k" as 8 and 'k'; the letter is 0 where there is none.
+// A number and the letter after it: "8k" is 8 and 'k'. The letter is 0 if there is none.
 struct Spelled {
   double value = 0;
   char letter = '\0';
 };
 
-// Digits, at most one point, an exponent, one letter. from_chars alone would take "inf" and "nan".
+// Reads digits with at most one point, an exponent and one letter. The first character is checked because
+// from_chars accepts "inf" and "nan".
 bool read(std::string_view text, Spelled& out) {
   const std::size_t first = text.starts_with('-') ? 1 : 0;
   if (text.size() <= first || ((text[first] < '0' || text[first] > '9') && text[first] != '.')) return false;
@@ -30,6 +31,7 @@ bool read(std::string_view text, Spelled& out) {
   return true;
 }
 
+// Largest integer and largest number that are accepted.
 constexpr double kMostWhole = 1e18, kMostNumber = 1e24;
 
 }  // namespace
@@ -41,6 +43,7 @@ std::string spell_out_whole(std::string& text) {
   const auto wrong = [&] { return fmt::format("found `{}`, {}", text.substr(0, 40), kExpected); };
   if (!read(text, spelled)) return wrong();
   double value = spelled.value;
+  // Letters of counts are powers of 1024.
   switch (spelled.letter) {
     case '\0': break;
     case 'k':
@@ -50,12 +53,13 @@ std::string spell_out_whole(std::string& text) {
     default: return wrong();
   }
   if (value < 0 || value > kMostWhole || value != std::floor(value)) return wrong();
-  // Digits alone may have more of them than a double holds.
+  // Plain digits are read again as an integer, because they may exceed the precision of a double.
   text = std::to_string(scan<std::uint64_t>(text).value_or(static_cast<std::uint64_t>(value)));
   return {};
 }
 
 std::string spell_out_number(std::string& text) {
+  // Letters of amounts are powers of 1000.
   constexpr std::array<std::pair<char, double>, 7> kLetters{
       {{'k', 1e3}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}, {'\0', 1}}};
   Spelled spelled;

@@ -1,16 +1,16 @@
-// Numbers as people write them: 8k tokens, 15T tokens.
+// Parses abbreviated numbers: 8k tokens, 15T tokens.
 #pragma once
 
 #include <string>
 
 namespace stepcast {
 
-// Writes a whole number of 0 or more as digits: "8k" is 8192 (powers of 1024, as sequence lengths are called), "1e3"
-// is 1000, "010" is 10. Returns what is wrong, or nothing.
+// Replaces a non-negative integer in `text` by its digits: "8k" becomes 8192 (powers of 1024, as in names of
+// sequence lengths), "1e3" becomes 1000, "010" becomes 10. Returns an error text, empty on success.
 [[nodiscard]] std::string spell_out_whole(std::string& text);
 
-// Writes a number without its letter: "15T" is 15000000000000 (k, M, B or G, T: powers of 1000). Infinite ones and
-// those above 1e24 in size are errors.
+// Replaces a number in `text` by one without a letter: "15T" becomes 15000000000000 (k, M, B or G, T are powers
+// of 1000). Returns an error text, empty on success; infinite numbers and magnitudes above 1e24 are errors.
 [[nodiscard]] std::string spell_out_number(std::string& text);
 
 }  // namespace stepcast

@@ -1,4 +1,4 @@
-// Members of table rows that have no default: a row that does not state one does not compile.
+// Members without a default value: a table row that leaves one out does not compile.
 //
 //   struct OptimizerRule { Stated<std::string_view> name; Stated<int> moments; };
 //   constexpr OptimizerRule kSgd{.name = "sgd", .moments = 0};
@@ -9,12 +9,13 @@
 
 namespace stepcast {
 
+// Behaves like a const T, but has no default constructor.
 template <class T>
 class Stated {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): rows state plain values
   constexpr Stated(T value) : value_(std::move(value)) {}
-  // What a T is made of: a literal for a std::string_view, an array for a std::span.
+  // Accepts types that convert to T: a literal for std::string_view, an array for std::span.
   template <class U>
     requires(std::convertible_to<const U&, T> && !std::same_as<U, T> && !std::same_as<U, Stated>)
   // NOLINTNEXTLINE(google-explicit-constructor): rows state plain values

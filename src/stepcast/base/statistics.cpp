@@ -7,7 +7,7 @@
 namespace stepcast {
 namespace {
 
-// `position` counts from 0, between the ranks.
+// The value at a fractional rank, which starts at 0, interpolated linearly.
 double at_rank(std::span<const double> sorted, double position) {
   const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);

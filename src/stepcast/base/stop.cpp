@@ -5,6 +5,7 @@
 namespace stepcast {
 namespace {
 
+// Token of the innermost StopScope of this thread.
 thread_local const std::stop_token* innermost = nullptr;
 
 }  // namespace

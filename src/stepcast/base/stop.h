@@ -1,10 +1,10 @@
-// Ends work that takes long from outside: work asks now and then whether anybody wants it to end.
+// Cooperative cancellation of long work: the work regularly checks whether it should stop.
 //
 //   std::stop_source stop;                      // stop.request_stop(): from any thread
 //   const StopScope scope{stop.get_token()};
 //   const auto plan = session.plan(request);    // "interrupted", soon after the request
 //
-//   for (...) STEPCAST_TRY(not_stopped());      // in what takes long: every few milliseconds
+//   for (...) STEPCAST_TRY(not_stopped());      // in long work, every few milliseconds
 #pragma once
 
 #include <stop_token>
@@ -13,8 +13,8 @@
 
 namespace stepcast {
 
-// From here to the end of the block this thread does its work until `token` asks it to stop; so do threads that
-// parallel_for starts. Blocks may stand in each other: the innermost one holds.
+// Until the end of the block, this thread and the threads of its parallel_for() calls stop when `token`
+// requests it. Scopes nest: the innermost one applies.
 class StopScope {
  public:
   explicit StopScope(std::stop_token token);
@@ -27,13 +27,13 @@ class StopScope {
   const std::stop_token* before_;
 };
 
-// Of the innermost StopScope; one that never asks where there is none.
+// The token of the innermost StopScope of this thread; without a scope, a token that never requests a stop.
 [[nodiscard]] std::stop_token current_stop();
 
-// Whether somebody wants the work of this thread to end. Costs a few nanoseconds.
+// Whether this thread should stop. Takes a few nanoseconds.
 [[nodiscard]] bool is_stop_requested();
 
-// The error "interrupted", which is no fault of the input, where is_stop_requested().
+// After a stop request the error "interrupted", marked as not caused by the input.
 [[nodiscard]] Status not_stopped();
 
 }  // namespace stepcast

@@ -1,4 +1,4 @@
-// Interned strings: each distinct text is stored once and named by a 32-bit id.
+// Interned strings: each distinct text is stored once and identified by a 32-bit id.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace stepcast {
 
 using NameId = Id<struct NameTag>;
 
+// Ids start at 0 in order of insertion. Copies have the same ids.
 class StringTable {
  public:
   StringTable() = default;
@@ -21,17 +22,18 @@ class StringTable {
   StringTable(const StringTable& other) { *this = other; }
   StringTable& operator=(const StringTable& other);
 
+  // The id of `text`, which is added if it is new.
   NameId intern(std::string_view text);
-  // The id of `text` if it was interned, an invalid id otherwise.
+  // The id of `text`; an invalid id if it was not interned.
   [[nodiscard]] NameId find(std::string_view text) const;
-  // Valid as long as the table lives. An invalid id gives an empty text.
+  // The text of an id, valid as long as the table exists. An invalid id gives an empty text.
   [[nodiscard]] std::string_view text(NameId id) const {
     return id.valid() ? std::string_view{texts_[id.index()]} : std::string_view{};
   }
   [[nodiscard]] std::size_t size() const { return texts_.size(); }
 
  private:
-  std::deque<std::string> texts_;  // stable addresses: the index below points into it
+  std::deque<std::string> texts_;  // std::deque keeps addresses stable, which the index needs
   std::unordered_map<std::string_view, NameId> index_;
 };
 

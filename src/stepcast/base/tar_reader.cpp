@@ -13,15 +13,17 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::uint64_t kLongestText = std::uint64_t{1}
-                                       << 16;  // of a long name, or of what pax says of a member
+// Limit of the content of members that hold names or pax records.
+constexpr std::uint64_t kLongestText = std::uint64_t{1} << 16;
 
+// A text field of a header: up to a zero byte or `most` characters.
 std::string_view text_at(std::string_view header, std::size_t at, std::size_t most) {
   const std::string_view field = header.substr(at, most);
   return field.substr(0, std::min(field.find('\0'), field.size()));
 }
 
-// Octal digits between blanks; of large files base 256 behind a set bit (GNU).
+// A number field of a header: octal digits and blanks, or, if the top bit is set, a big-endian binary number
+// (GNU, for large files). Nothing if it is invalid.
 std::optional<std::uint64_t> number_in(std::string_view header, std::size_t at, std::size_t n) {
   const std::string_view field = header.substr(at, n);
   std::uint64_t value = 0;
@@ -38,6 +40,7 @@ std::optional<std::uint64_t> number_in(std::string_view header, std::size_t at, 
   return value;
 }
 
+// Whether the checksum in the header is right. It is computed with blanks in place of the checksum field.
 bool has_its_checksum(std::string_view header) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < kTarBlock; ++i)
@@ -47,12 +50,13 @@ bool has_its_checksum(std::string_view header) {
 
 bool is_empty(std::string_view header) { return header.find_first_not_of('\0') == std::string_view::npos; }
 
-// What pax says of the next member: lines "LENGTH KEY=VALUE". The last one of a key holds.
+// Records of a pax header for the next member, as lines "LENGTH KEY=VALUE". The last record of a key applies.
 struct PaxSaid {
   std::optional<std::string> path;
   std::optional<std::uint64_t> size;
 };
 
+// Reads path and size from the records. Stops silently at a malformed record.
 void read_pax(std::string_view text, PaxSaid& said) {
   while (!text.empty()) {
     std::string_view rest = text;
@@ -68,9 +72,10 @@ void read_pax(std::string_view text, PaxSaid& said) {
   }
 }
 
+// The member name in a header: ustar splits long names into a prefix and a name.
 std::string name_in(std::string_view header) {
   const std::string_view name = text_at(header, 0, 100), prefix = text_at(header, 345, 155);
-  const bool is_ustar = header.substr(257, 6) == "ustar\0"sv;  // GNU has other fields at the prefix
+  const bool is_ustar = header.substr(257, 6) == "ustar\0"sv;  // GNU headers use the prefix field otherwise
   return is_ustar && !prefix.empty() ? fmt::format("{}/{}", prefix, name) : std::string{name};
 }
 
@@ -81,6 +86,7 @@ bool is_tar(std::string_view beginning) {
          has_its_checksum(beginning.substr(0, kTarBlock));
 }
 
+// The error for an archive that ends inside a member or header.
 Error TarReader::cut_off() const {
   return Error::at(source_.name(), name_.empty() ? "the archive" : fmt::format("member {}", name_))
       .found("the end of the archive in the middle of it")
@@ -88,6 +94,7 @@ Error TarReader::cut_off() const {
       .advice("copy or download it again");
 }
 
+// The end of an archive is a block of zero bytes, or the end of the file.
 Result<bool> TarReader::read_header(std::string& header) {
   STEPCAST_ASSIGN(const std::uint64_t skipped, source_.skip(left_ + padding_));
   if (skipped != left_ + padding_) return cut_off();
@@ -130,8 +137,10 @@ Result<bool> TarReader::next() {
     STEPCAST_ASSIGN(const bool is_there, read_header(header));
     if (!is_there) return false;
     const char type = header[156];
+    // Types: x and g pax records (of one member and of all), L and K long names of GNU (of members and of links).
     const bool is_text = type == 'x' || type == 'L' || type == 'g' || type == 'K';
     std::optional<std::uint64_t> size = number_in(header, 124, 12);
+    // A regular header: its name and size may be overridden by preceding records.
     if (!is_text) {
       name_ = said.path.value_or(name_in(header));
       if (said.size) size = said.size;
@@ -151,7 +160,7 @@ Result<bool> TarReader::next() {
           .expected("whole files")
           .advice("pack it without --sparse");
     }
-    if (!is_text) continue;  // folders, links and devices hold nothing
+    if (!is_text) continue;  // folders, links and devices have no content
     STEPCAST_ASSIGN(const std::string text, read_text(*size));
     if (type == 'x') read_pax(text, said);
     if (type == 'L') said.path = text_at(text, 0, text.size());

@@ -1,4 +1,4 @@
-// What small pieces of text need all over: ASCII only, whatever the locale says.
+// Helpers for short texts. They treat only ASCII letters and digits, independently of the locale.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@ namespace stepcast {
 
 [[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// Lower case.
 [[nodiscard]] constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -20,7 +21,7 @@ namespace stepcast {
   return out;
 }
 
-// "12,345.6" of "12345.6": a number, which may have a sign and decimals.
+// A number with thousands separators: "12,345.6" for "12345.6". It may have a sign and decimals.
 [[nodiscard]] inline std::string with_separators(std::string_view digits) {
   const std::size_t first = digits.starts_with('-') ? 1 : 0,
                     point = std::min(digits.find('.'), digits.size());
@@ -32,7 +33,7 @@ namespace stepcast {
   return out;
 }
 
-// "a, b, c".
+// The words with a separator between them: "a, b, c".
 [[nodiscard]] inline std::string join(std::span<const std::string> words, std::string_view between = ", ") {
   std::string out;
   for (const std::string& word : words) {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-// Without exceptions, and without the compiled library of the package. Some assertions of toml++ 3.3 fail on
-// input that it refuses a few lines later ("[" and a line break, then a key): they abort in debug builds and,
-// worse, are promises to the optimizer in others (NDEBUG). So they are taken out of both.
+// toml++ is used header-only and without exceptions. Some of its assertions (version 3.3) fail on input that
+// it rejects a few lines later, such as "[" and a line break before a key. With NDEBUG they become hints to
+// the optimizer and thus undefined behaviour; without it they abort. So they are disabled in both modes.
 #ifdef NDEBUG
 #undef NDEBUG
 #define STEPCAST_RESTORE_NDEBUG
@@ -22,6 +22,7 @@
 namespace stepcast {
 namespace {
 
+// Converts a toml++ tree into JsonValues with lines. Numbers become doubles; dates and times are errors.
 class TreeConverter {
  public:
   explicit TreeConverter(const std::string& name) : name_(name) {}
@@ -83,7 +84,7 @@ class TreeConverter {
   const std::string& name_;
 };
 
-// From 1 on, without blanks around it.
+// Line `number` (from 1) of the text, without surrounding blanks.
 std::string line_of(std::string_view text, std::size_t number) {
   for (; number > 1 && text.find('\n') != std::string_view::npos; --number)
     text.remove_prefix(text.find('\n') + 1);
@@ -100,8 +101,8 @@ Result<JsonValue> parse_toml(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes)
     return Error::at(name, "", "too large").expected("a TOML file of at most 1 MiB");
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
-  // toml++ 3.3 guards its own steps by assertions only, so it gets printable ASCII and nothing else: control
-  // characters are no TOML, and no key or value that is asked for has other letters.
+  // toml++ 3.3 checks parts of its input only by assertions, so it is given printable ASCII only. Control
+  // characters are not valid TOML, and no key or value that is read contains other letters.
   std::string plain;
   plain.reserve(text.size());
   std::size_t line = 1;
@@ -118,6 +119,7 @@ Result<JsonValue> parse_toml(std::string_view text, const std::string& name) {
   const toml::parse_result parsed = toml::parse(std::string_view{plain});
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
+    // The most common mistake is a text without quotes, so it gets a clearer message.
     if (error.description().find("could not determine value type") != std::string_view::npos) {
       return Error::at(name, fmt::format("line {}", error.source().begin.line))
           .found(fmt::format("`{}`", line_of(plain, error.source().begin.line).substr(0, 80)))

@@ -1,4 +1,4 @@
-// A TOML document as the tree that JSON documents become, with its lines.
+// Parses TOML into the tree type of JSON documents, with line numbers.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace stepcast {
 
-// Dates and times become texts; letters beyond ASCII become question marks. `name` stands for the text in
-// errors. Numbers that are not finite, documents above 1 MiB and nesting deeper than 32 levels are errors.
+// `name` denotes the text in errors. Letters beyond ASCII become question marks. Errors: invalid TOML, dates
+// and times, numbers that are not finite, more than 1 MiB, more than 32 levels.
 [[nodiscard]] Result<JsonValue> parse_toml(std::string_view text, const std::string& name);
 
 }  // namespace stepcast

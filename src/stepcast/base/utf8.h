@@ -1,4 +1,4 @@
-// UTF-8, where bytes from outside have to be text.
+// UTF-8 validation and encoding, for bytes from outside that must be text.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace stepcast {
 
-// Length of the sequence at the beginning of `text`; 0 if there is no valid one.
+// Length in bytes of the first character of `text`; 0 if it is not valid UTF-8 (overlong forms and surrogates
+// are invalid).
 [[nodiscard]] constexpr std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
@@ -30,7 +31,7 @@ namespace stepcast {
   return 0;
 }
 
-// `code` is a Unicode scalar value: below 0x110000, no surrogate.
+// Appends a code point as UTF-8. `code` must be below 0x110000 and not a surrogate.
 constexpr void append_utf8(std::string& out, unsigned code) {
   const auto tail = [&](unsigned shift) { out += static_cast<char>(0x80U | ((code >> shift) & 0x3FU)); };
   if (code < 0x80U) {

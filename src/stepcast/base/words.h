@@ -1,4 +1,4 @@
-// Lists of words in one text, with blanks between them: for tables of names, many of which mean the same.
+// Word lists in a single text, separated by blanks, for tables with many synonyms.
 //
 //   is_among("i64", "long int64 i64 uint64")
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-// Calls f(word) with one after the other until it says true; whether it did. `between`: what stands there instead of a blank.
+// Calls f(word) for each word until it returns true. Returns whether a call did. `between` is the separator.
 template <class Function>
 constexpr bool any_word(std::string_view words, const Function& f, char between = ' ') {
   while (!words.empty()) {
@@ -20,6 +20,7 @@ constexpr bool any_word(std::string_view words, const Function& f, char between 
   return false;
 }
 
+// Whether `word` is one of the words.
 [[nodiscard]] constexpr bool is_among(std::string_view word, std::string_view words) {
   return any_word(words, [&](std::string_view one) { return one == word; });
 }

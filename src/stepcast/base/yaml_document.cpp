@@ -14,6 +14,8 @@
 namespace stepcast {
 namespace {
 
+// Converts a yaml-cpp tree into JsonValues with lines. yaml-cpp has resolved aliases already, so `values_`
+// counts each use of an anchor, which bounds documents that expand exponentially.
 class YamlConverter {
  public:
   explicit YamlConverter(const std::string& name) : name_(name) {}
@@ -34,6 +36,7 @@ class YamlConverter {
         result.add(std::move(converted));
       }
     } else if (from.IsScalar()) {
+      // The tag "?" marks plain scalars; quoted ones are always texts.
       result = from.Tag() == "?" ? plain(from.Scalar()) : JsonValue{from.Scalar()};
     }
     result.set_line(line_of(from));
@@ -50,6 +53,7 @@ class YamlConverter {
 
   Result<JsonValue> mapping(const YAML::Node& from, int depth) {
     JsonValue::Object members;
+    // Sets a key. A repeated key replaces the value; a merged one ("<<") does not.
     const auto put = [&](std::string_view key, JsonValue value, bool replaces) {
       for (JsonValue::Member& member : members) {
         if (member.key != key) continue;
@@ -58,7 +62,7 @@ class YamlConverter {
       }
       members.push_back({std::string{key}, std::move(value)});
     };
-    constexpr std::size_t kMostKeys = 2000;  // of one mapping: each is compared with those before
+    constexpr std::size_t kMostKeys = 2000;  // per mapping, because each key is compared with all before it
     if (from.size() > kMostKeys)
       return error(from, "too many keys in one mapping").expected(fmt::format("at most {}", kMostKeys));
     for (const auto& entry : from) {
@@ -73,6 +77,7 @@ class YamlConverter {
     return JsonValue{std::move(members)};
   }
 
+  // A plain scalar as null, truth value, number or text, by the rules of YAML 1.1. Underscores in numbers are ignored.
   static JsonValue plain(const std::string& text) {
     const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
       return std::find(words.begin(), words.end(), text) != words.end();
@@ -91,6 +96,7 @@ class YamlConverter {
   int values_ = 0;
 };
 
+// Adds the leaves below `path` to `out`.
 void add_scalars(const JsonValue& value, const std::string& path, YamlScalars& out) {
   if (value.is_object())
     for (const JsonValue::Member& member : value.members())
@@ -111,7 +117,7 @@ Result<JsonValue> parse_yaml(std::string_view text, const std::string& name) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   if (text.size() > kMostBytes)
     return Error::at(name, "", "too large").expected("a YAML file of at most 1 MiB");
-  // yaml-cpp tells errors by exceptions; none leaves this function.
+  // yaml-cpp reports errors by exceptions; none leaves this function.
   try {
     return YamlConverter{name}.node(YAML::Load(std::string{text}), 1);
   } catch (const YAML::Exception& exception) {

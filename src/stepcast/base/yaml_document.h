@@ -1,4 +1,4 @@
-// A YAML document as the tree that JSON documents become, with its lines.
+// Parses YAML into the tree type of JSON documents, with line numbers.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace stepcast {
 
-// The first document of a stream, read by yaml-cpp. Plain words become null, truth values (YAML 1.1's, as PyYAML has
-// them) and numbers; anchors are put in where they are named, `<<` merges. `name` stands for the text in errors, which
-// give the line. Above 1 MiB of text, 32 levels or 100,000 values (aliases counted where they stand) is an error. Of a
-// key that stands twice in a mapping the last holds.
+// Parses the first document of a YAML stream, with yaml-cpp. Plain scalars become null, truth values (those of
+// YAML 1.1, as in PyYAML) and numbers. Anchors are expanded where they are used, and `<<` merges mappings. If
+// a key occurs twice in a mapping, the last value applies. `name` denotes the text in errors, which give the
+// line. Errors: invalid YAML, more than 1 MiB, more than 32 levels, more than 100,000 values after expansion.
 [[nodiscard]] Result<JsonValue> parse_yaml(std::string_view text, const std::string& name);
 
-// The values of a tree by their path, "model.num_layers" -> "32", as texts: true, false, null, numbers as the shortest
-// that reads back; lists are values, as JSON.
+// The leaves of a tree by path, "model.num_layers" -> "32". Values are texts: true, false, null, and numbers
+// as the shortest text that reads back. Lists are single values, written as JSON.
 using YamlScalars = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] YamlScalars yaml_scalars(const JsonValue& document);
 

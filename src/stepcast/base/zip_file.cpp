@@ -23,13 +23,18 @@ using detail::number_at;
 
 namespace {
 
+// A zip archive ends with a central directory and an end record. Reading starts at the end record, which is
+// searched backwards because a comment of up to 64 KiB may follow it. zip64 archives have a second end
+// record, found through a locator in front of the first.
 constexpr std::uint64_t kMostMembers = 10'000;
-// Deflate makes at most 1032 bytes of one.
+// Deflate expands by a factor of at most 1032.
 constexpr std::uint64_t kMostInflation = 1032;
+// Sizes of the fixed parts of the records, then their magic numbers.
 constexpr std::uint64_t kEndBytes = 22, kMostComment = 65535, kLocalBytes = 30, kCentralBytes = 46;
 constexpr std::uint64_t kEndMagic = 0x06054b50, kEnd64Magic = 0x06064b50, kLocator64Magic = 0x07064b50,
                         kCentralMagic = 0x02014b50, kLocalMagic = 0x04034b50;
 
+// An entry of the central directory. Sizes and offsets are in bytes.
 struct Member {
   std::string name;
   std::uint64_t flags = 0, method = 0, crc = 0, compressed = 0, size = 0, offset = 0;
@@ -37,6 +42,7 @@ struct Member {
 
 }  // namespace
 
+// An open archive. Members share it, so that it stays open while they are read.
 struct ZipFile::Impl {
   std::string name;
   std::unique_ptr<std::istream> stream;
@@ -47,7 +53,7 @@ struct ZipFile::Impl {
     return Error::at(name, std::move(place), std::move(problem));
   }
 
-  // Exactly so many bytes from there; nothing if the file ends before.
+  // The `n` bytes at offset `at`; nothing if the file is shorter.
   std::optional<std::string> bytes(std::uint64_t at, std::uint64_t n) const {
     if (at > size || n > size - at) return std::nullopt;
     std::string out(static_cast<std::size_t>(n), '\0');
@@ -58,6 +64,7 @@ struct ZipFile::Impl {
     return out;
   }
 
+  // Finds the end record and reads all entries of the directory.
   Status read_directory() {
     const auto no_zip = [&] {
       return error("the file")
@@ -69,11 +76,13 @@ struct ZipFile::Impl {
     const std::optional<std::string> end = bytes(size - tail, tail);
     if (!end) return no_zip();
     const std::string magic{"PK\x05\x06"};
+    // The last match that leaves room for a whole end record; earlier ones may be part of file content.
     const std::size_t at = end->rfind(magic, end->size() - kEndBytes);
     if (at == std::string::npos) return no_zip();
     std::uint64_t count = number_at(*end, at + 10, 2), directory_bytes = number_at(*end, at + 12, 4),
                   directory = number_at(*end, at + 16, 4);
     const std::uint64_t place = size - tail + at;
+    // Saturated fields mean that the values are in the zip64 end record.
     if (count == 0xFFFF || directory_bytes == 0xFFFFFFFF || directory == 0xFFFFFFFF) {
       const std::optional<std::string> locator = place >= 20 ? bytes(place - 20, 20) : std::nullopt;
       if (!locator || number_at(*locator, 0, 4) != kLocator64Magic) return no_zip();
@@ -88,6 +97,8 @@ struct ZipFile::Impl {
           .found(fmt::format("{} members", count))
           .expected(fmt::format("at most {}", kMostMembers));
     }
+    // bytes() checks that the directory is inside the file, so that sizes in the end record cannot cause
+    // large allocations.
     const std::optional<std::string> central = bytes(directory, directory_bytes);
     if (!central) return no_zip();
     std::size_t next = 0;
@@ -101,7 +112,7 @@ struct ZipFile::Impl {
     return Ok{};
   }
 
-  // Reads the entry at `next` of the directory and goes behind it.
+  // Appends the directory entry at `next` to `members` and moves `next` past it.
   Status add_member(std::string_view central, std::size_t& next) {
     const std::string_view entry = central.substr(next);
     Member m;
@@ -111,6 +122,7 @@ struct ZipFile::Impl {
     m.compressed = number_at(entry, 20, 4);
     m.size = number_at(entry, 24, 4);
     m.offset = number_at(entry, 42, 4);
+    // Three variable parts follow the fixed one: name, extra fields, comment.
     const std::size_t name_bytes = number_at(entry, 28, 2), extra_bytes = number_at(entry, 30, 2),
                       comment_bytes = number_at(entry, 32, 2);
     const std::size_t all = kCentralBytes + name_bytes + extra_bytes + comment_bytes;
@@ -123,6 +135,7 @@ struct ZipFile::Impl {
       const std::size_t length = std::min<std::size_t>(number_at(extra, 2, 2), extra.size() - 4);
       std::string_view field = extra.substr(4, length);
       extra.remove_prefix(4 + length);
+      // Extra field 1 (zip64) contains the 64-bit values of the fields that are saturated, in this order.
       if (id != 1) continue;
       for (std::uint64_t* value : {&m.size, &m.compressed, &m.offset}) {
         if (*value != 0xFFFFFFFF || field.size() < 8) continue;
@@ -136,12 +149,14 @@ struct ZipFile::Impl {
   }
 };
 
+// State of reading one member: stored, or deflated with zlib.
 struct ZipMember::Impl {
   std::shared_ptr<const ZipFile::Impl> file;
   std::string place;
   Member member;
-  std::uint64_t position = 0, compressed_left = 0;  // of the file; of the member
-  std::uint64_t produced = 0;                       // bytes of the member
+  // Next byte in the file; compressed bytes that were not read yet.
+  std::uint64_t position = 0, compressed_left = 0;
+  std::uint64_t produced = 0;  // bytes of content so far
   uLong crc = 0;
   z_stream inflater{};
   bool inflating = false;
@@ -156,6 +171,7 @@ struct ZipMember::Impl {
 
   [[nodiscard]] Error error(std::string problem = {}) const { return file->error(place, std::move(problem)); }
 
+  // Reads the local header and checks that the member can be read.
   Status start() {
     const std::optional<std::string> local = file->bytes(member.offset, kLocalBytes);
     if (!local || number_at(*local, 0, 4) != kLocalMagic) {
@@ -163,6 +179,7 @@ struct ZipMember::Impl {
           .found("a place in the archive where no member begins")
           .expected("an archive that was not cut off");
     }
+    // The local header has its own name and extra fields, which may differ in length from those of the directory.
     position = member.offset + kLocalBytes + number_at(*local, 26, 2) + number_at(*local, 28, 2);
     compressed_left = member.compressed;
     if (position > file->size || compressed_left > file->size - position) {
@@ -176,6 +193,7 @@ struct ZipMember::Impl {
           .found(fmt::format("compression method {}", member.method))
           .expected("stored or deflated");
     }
+    // A member cannot be larger than its compressed bytes can expand to. Catches forged sizes before memory is allocated.
     if (member.method == 0 ? member.size != member.compressed
                            : member.size / kMostInflation > member.compressed) {
       return error()
@@ -184,12 +202,14 @@ struct ZipMember::Impl {
     }
     crc = crc32(0, nullptr, 0);
     if (member.method == 8) {
+      // Negative window bits: raw deflate data without a zlib header.
       if (inflateInit2(&inflater, -15) != Z_OK) return Error{"zlib could not be initialised"}.of_machine();
       inflating = true;
     }
     return Ok{};
   }
 
+  // Reads the next block of compressed bytes into `input`.
   Status refill() {
     constexpr std::uint64_t kBlock = 1 << 18;
     const std::uint64_t n = std::min(compressed_left, kBlock);
@@ -201,6 +221,7 @@ struct ZipMember::Impl {
     return Ok{};
   }
 
+  // Writes exactly `n` bytes of content to `to`, and checks the CRC at the end of the member.
   Status take(char* to, std::size_t n) {
     std::size_t done = 0;
     if (!inflating) {
@@ -230,6 +251,7 @@ struct ZipMember::Impl {
         if (code != Z_OK || (made == 0 && inflater.avail_in == 0 && compressed_left == 0)) break;
       }
     }
+    // Both loops end early only if the data is incomplete or damaged.
     if (done != n) {
       return error()
           .found(fmt::format("damaged data behind byte {}", produced + done))
@@ -261,6 +283,7 @@ Result<std::size_t> ZipMember::read(char* to, std::size_t capacity) {
   return n;
 }
 
+// An empty archive begins with the end record, all others with a local header.
 bool ZipFile::is_zip(const std::filesystem::path& file) {
   std::ifstream in{file, std::ios::binary};
   std::array<char, 4> magic{};
@@ -284,6 +307,7 @@ Result<ZipFile> ZipFile::open(const std::filesystem::path& file) {
   return out;
 }
 
+// The content is kept in a string stream, so that both kinds of archives are read with the same code.
 Result<ZipFile> ZipFile::from_memory(std::string content, const std::string& name) {
   ZipFile out;
   out.impl_ = std::make_shared<Impl>();

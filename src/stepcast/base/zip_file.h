@@ -1,5 +1,5 @@
-// The members of a zip archive, stored or deflated, with or without zip64. They are streamed and may be larger than the
-// memory.
+// Reads members of zip archives, stored or deflated, with or without zip64. Members are streamed, so they may
+// be larger than memory.
 //
 //   STEPCAST_ASSIGN(ZipFile file, ZipFile::open("traces.zip"));
 //   STEPCAST_ASSIGN(ZipMember member, file.member("traces/rank0.json", "member traces/rank0.json"));
@@ -18,18 +18,19 @@
 
 namespace stepcast {
 
-// One member, read from front to back. It keeps the file open by itself.
+// One member, read sequentially. It keeps the file open, independently of its ZipFile.
 class ZipMember {
  public:
   ZipMember(ZipMember&&) noexcept;
   ZipMember& operator=(ZipMember&&) noexcept;
   ~ZipMember();
 
+  // Size of the content, and the bytes that were not read yet.
   [[nodiscard]] std::uint64_t size() const;
   [[nodiscard]] std::uint64_t bytes_left() const;
-  // Exactly the next `n` bytes. Errors: the member ends early, is damaged, or its checksum is wrong (at its last byte).
+  // Reads exactly `n` bytes. Errors: the member ends early, is damaged, or has a wrong checksum (found at its last byte).
   [[nodiscard]] Status take(char* to, std::size_t n);
-  // As many as there are up to `capacity`; 0 only at the end.
+  // Reads up to `capacity` bytes and returns their number; 0 only at the end.
   [[nodiscard]] Result<std::size_t> read(char* to, std::size_t capacity);
 
  private:
@@ -41,17 +42,17 @@ class ZipMember {
 
 class ZipFile {
  public:
-  // Whether the file begins as a zip archive does.
+  // Whether the file begins with the magic of a zip archive.
   [[nodiscard]] static bool is_zip(const std::filesystem::path& file);
-  // Errors: no zip archive, a directory of it that points out of the file, more than 10,000 members.
+  // Errors: not a zip archive, a directory that points outside the file, more than 10,000 members.
   [[nodiscard]] static Result<ZipFile> open(const std::filesystem::path& file);
   [[nodiscard]] static Result<ZipFile> from_memory(std::string content, const std::string& name);
 
   [[nodiscard]] const std::string& name() const;
-  // Names, in the order of the archive; those of folders end in a slash.
+  // Names in archive order. Those of folders end with a slash.
   [[nodiscard]] std::vector<std::string> members() const;
-  // `place` stands for the member in errors: no such member; encrypted, or compressed otherwise; a size that its compressed
-  // bytes cannot hold.
+  // Opens a member. `place` denotes it in errors. Errors: no such member, encryption, another compression
+  // method, a size that the compressed bytes cannot expand to.
   [[nodiscard]] Result<ZipMember> member(std::string_view name, std::string place) const;
 
  private:

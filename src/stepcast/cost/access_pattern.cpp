@@ -10,19 +10,23 @@
 namespace stepcast {
 namespace {
 
-// Ranks of a power law are taken one by one up to here, and then in groups whose ends differ by this factor.
+// The most popular kSingleRanks rows of a power law are a group each; after them, groups grow by the factor
+// kRankRatio.
 constexpr double kSingleRanks = 16, kRankRatio = 1.35;
+// Upper limit of the number of rows of a table.
 constexpr double kMostRows = 1e15;
 
-// Mean reuse factor of the rows of every bin, where only shares of rows are known. Inside a bin rows become fewer as
-// from bin to bin: as n^-g over its whole numbers n.
+// Mean reuse factor of the rows of each bin, estimated from the shares of rows alone. Within a bin, rows with
+// reuse n are assumed to be distributed as n^-g over the whole numbers n, with g from the neighbouring bins.
 std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
-  constexpr std::size_t kExact = 10;  // bins whose numbers are added up one by one
+  // Bins up to this one are summed number by number, larger ones by an integral.
+  constexpr std::size_t kExact = 10;
   std::array<double, kReuseBins> means{};
   means[0] = 1;
   for (std::size_t k = 1; k < kReuseBins; ++k) {
     const double here = of_rows[k], below = of_rows[k - 1], above = k + 1 < kReuseBins ? of_rows[k + 1] : 0;
-    // Bins double in width: shares of neighbours are as 2^(1 - g). The first bin holds one number, not a width.
+    // Bins double in width, so shares of neighbouring bins differ by the factor 2^(1 - g). Bin 0 has only the
+    // number 1, no width, and so gives no slope.
     double g = 2;
     if (here > 0 && above > 0)
       g = 1 - std::log2(above / here);
@@ -38,7 +42,7 @@ std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
       }
       means[k] = lookups / rows;
     } else {
-      // As the integral over (1/2, 1].
+      // The sum over the bin, approximated by the integral over (1/2, 1] of its end.
       const auto integral = [](double p) {
         return std::abs(p) < 1e-9 ? std::log(2.0) : (1 - std::exp2(-p)) / p;
       };
@@ -48,8 +52,10 @@ std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
   return means;
 }
 
-// Distinct rows of a batch, of which the shares by bin say about so many: shares are of whole rows, and where the rarest
-// bin holds one, two or three of them, it tells how many there are in all.
+// Number of distinct rows of a batch, refined from the estimate `about`. Shares are ratios of whole numbers:
+// if the rarest non-empty bin has one, two or three rows, its share gives the exact total. Returns `about`
+// where the rarest bin has more rows or the exact total would differ from `about` by more than a factor of
+// 1.5.
 double distinct_of(const std::array<double, kReuseBins>& of_rows, double sum, double about) {
   constexpr double kMostCounted = 3, kMostOff = 1.5;
   double rarest = 1;
@@ -60,8 +66,8 @@ double distinct_of(const std::array<double, kReuseBins>& of_rows, double sum, do
   return n / rarest;
 }
 
-// Of n rows that are looked up `mean` times on average, all more often than `low`, the most popular one's: the i-th as
-// low ((n + 1) / i)^s.
+// Expected lookups of the most popular of n rows with `mean` lookups on average, each with more than `low`.
+// Assumes that the i-th row has low ((n + 1) / i)^s lookups and solves for s by bisection.
 double most_of(double n, double mean, double low) {
   double least = 0, most = 8;
   const auto count = static_cast<int>(std::min(1000.0, std::round(n)));
@@ -74,7 +80,7 @@ double most_of(double n, double mean, double low) {
   return low * std::pow(n + 1, least);
 }
 
-// Sum over n = from .. to - 1 of n^-s by the midpoint rule.
+// Sum of n^-s over n = from .. to - 1, by the midpoint rule.
 double power_sum(double from, double to, double s) {
   const double a = from - 0.5, b = to - 0.5;
   if (std::abs(s - 1) < 1e-9) return std::log(b / a);
@@ -107,7 +113,8 @@ Result<ReuseFactors> reuse_factors(std::span<const std::int64_t> indices, std::i
     reuse.of_lookups[reuse_bin(n)] += static_cast<double>(n);
     reuse.hottest = std::max(reuse.hottest, n);
   };
-  // A counter for every row where they are few beside the lookups.
+  // Dense counters, one per row, where the highest index is at most kRowsPerLookup times the number of
+  // lookups; a hash map for sparse batches.
   constexpr std::int64_t kRowsPerLookup = 4;
   if (highest / kRowsPerLookup <= static_cast<std::int64_t>(indices.size())) {
     std::vector<std::uint32_t> times(static_cast<std::size_t>(highest + 1), 0);
@@ -126,6 +133,7 @@ Result<ReuseFactors> reuse_factors(std::span<const std::int64_t> indices, std::i
   return reuse;
 }
 
+// The groups have a probability proportional to the summed power law, normalised to 1 over all rows.
 AccessPattern AccessPattern::zipf(double rows, double exponent) {
   AccessPattern pattern;
   pattern.rows_ = std::clamp(std::floor(rows), 1.0, kMostRows);
@@ -157,14 +165,16 @@ AccessPattern AccessPattern::from_reuse(const ReuseFactors& batch, double rows) 
     if (n <= 0 || lookups <= 0) continue;
     const auto hottest = static_cast<double>(batch.hottest);
     if (pattern.groups_.empty() && n > 1.5 && hottest > lookups / n && hottest < lookups) {
-      // The most popular row stands by itself: what one row binds is not the mean of its bin.
+      // The most popular row gets a group of its own size 1: it alone may limit the backward, which the mean
+      // of its bin hides.
       pattern.groups_.push_back({1, hottest / pattern.observed_lookups_});
       pattern.groups_.push_back({n - 1, (lookups - hottest) / (n - 1) / pattern.observed_lookups_});
       continue;
     }
     pattern.groups_.push_back({n, lookups / n / pattern.observed_lookups_});
   }
-  // A lookup less takes a distinct row away if it was the only one of its row.
+  // Removing a lookup removes a distinct row only if it was the only lookup of its row, so the growth of
+  // distinct rows with lookups is the share of rows with one lookup.
   const double only_once = batch.of_rows[0] * distinct;
   pattern.growth_ = distinct > 0 ? only_once / distinct : 0;
   return pattern;
@@ -185,8 +195,8 @@ AccessPattern AccessPattern::from_reuse(const ReuseHistogram& of_rows, double lo
   const double distinct = distinct_of(of_rows, sum, std::min(lookups / mean, pattern.rows_));
   std::size_t top = kReuseBins - 1;
   while (of_rows[top] <= 0) --top;
-  // The means are of a typical bin; what the others leave of the lookups is the most popular rows', as far as their bin
-  // goes.
+  // The mean of the top bin is what the lookups of all other bins leave for it, within the limits of the bin.
+  // The means of the other bins are typical values.
   const double n_top = of_rows[top] / sum * distinct;
   double others = 0;
   for (std::size_t k = 0; k < top; ++k) others += of_rows[k] / sum * distinct * means[k];
@@ -209,7 +219,8 @@ AccessPattern AccessPattern::from_reuse(const ReuseHistogram& of_rows, double lo
   return pattern;
 }
 
-// Expected number of the group's rows that a batch touches.
+// Exact patterns: rows * (1 - (1 - p)^lookups). Observed patterns: thinning for smaller batches, a power law
+// with the exponent `growth_` for larger ones.
 double AccessPattern::first_lookups(const Group& group, double lookups) const {
   if (observed_lookups_ <= 0) {
     if (group.probability >= 1) return group.rows * (lookups > 0 ? 1 : 0);
@@ -232,8 +243,8 @@ double AccessPattern::hits(double lookups, double cached_rows) const {
   if (lookups <= 0 || cached_rows <= 0) return 0;
   const double distinct = distinct_rows(lookups);
   if (distinct <= cached_rows) return lookups - distinct;
-  // The number of lookups after which a row that was not looked up again has left the cache: those in which as many
-  // rows are touched as are cached.
+  // The characteristic time of the cache: the number of lookups that touch `cached_rows` distinct rows. A row
+  // that is not looked up again within this window has left the cache.
   double low = 0, high = lookups;
   for (int i = 0; i < 50 && high - low > 1e-5 * high; ++i) {
     const double middle = (low + high) / 2;
@@ -241,8 +252,8 @@ double AccessPattern::hits(double lookups, double cached_rows) const {
   }
   const double window = high;
   if (observed_lookups_ > 0) {
-    // Of a row that is looked up n times anywhere in the batch, each of n - 1 intervals is shorter than the window with
-    // probability 1 - (1 - window / lookups)^n.
+    // A row with n lookups at random positions of the batch: each of its n - 1 intervals is shorter than the
+    // window with probability 1 - (1 - window / lookups)^n.
     double hits = 0;
     for (const Group& g : groups_) {
       const double touched = first_lookups(g, lookups), all = g.rows * g.probability * lookups;
@@ -252,9 +263,9 @@ double AccessPattern::hits(double lookups, double cached_rows) const {
     }
     return std::clamp(hits, 0.0, lookups - distinct);
   }
-  double share = 0;  // of later lookups that find their row
+  double share = 0;  // share of the lookups after the window that hit
   for (const Group& g : groups_) share += g.rows * g.probability * -std::expm1(-g.probability * window);
-  // Until then nothing leaves the cache.
+  // Within the window nothing is evicted: only first lookups miss.
   const double hits = window - cached_rows + (lookups - window) * share;
   return std::clamp(hits, 0.0, lookups - distinct);
 }
@@ -278,7 +289,8 @@ AccessPattern AccessPattern::share_of_rows(double parts) const {
   part.rows_ = std::max(1.0, rows_ / parts);
   part.observed_lookups_ = observed_lookups_ / parts;
   for (Group& g : part.groups_) {
-    // A lookup of the part is one of `parts` of the whole, and goes to a part of the rows.
+    // A lookup of the shard is one of `parts` lookups of the whole table, and the shard has 1 / `parts` of
+    // the rows.
     g.rows /= parts;
     g.probability = std::min(1.0, g.probability * parts);
   }
@@ -304,7 +316,7 @@ ReuseHistogram AccessPattern::reuse_of_rows(double lookups) const {
       shares[reuse_bin(static_cast<std::uint64_t>(std::clamp(std::round(mean), 1.0, 1e18)))] += touched;
       continue;
     }
-    // Poisson counts of a row.
+    // The number of lookups of a row is Poisson-distributed.
     double probability = std::exp(-mean);
     for (std::uint64_t times = 1; times < 400; ++times) {
       probability *= mean / static_cast<double>(times);

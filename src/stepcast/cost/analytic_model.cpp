@@ -6,27 +6,32 @@
 
 #include "stepcast/cost/detail/shape_cost.h"
 
+// Roofline times and lower bounds of single operations. The constants of the bound are generous on purpose: a
+// bound that is too high would reject correct measurements.
+
 namespace stepcast {
 
 namespace {
 
-constexpr double kCacheShare = 2;  // of the last-level cache: inputs left by an earlier run, outputs not
-                                   // yet written; generous, for the bound
-constexpr double kOnChipOverMemory = 10;  // bandwidth of what stays on chip, for the bound: generous
-constexpr double kForEver = 1e300;        // of sizes whose arithmetic overflows
+// Multiple of the last-level cache that may not move: cached inputs and outputs that are not yet written
+// back.
+constexpr double kCacheShare = 2;
+constexpr double kOnChipOverMemory = 10;  // bandwidth of data that stays on chip, for the bound
+constexpr double kForEver = 1e300;        // us; result for sizes that overflow the arithmetic
 constexpr double kShortestKernelUs = 1;   // assumed; the shortest measured row is 2.0 us
 
 using detail::as_double;
 using detail::host_memory_per_us;
 
-// Direct multiplications over those of the transform F(4, k) in every dimension: larger tiles lose digits.
+// Upper limit of the factor that fast convolution algorithms save in multiplications: F(4, k) in each
+// dimension, since larger tiles lose precision. 1 for strides or dilations, which have no such transform.
 double most_saved_by_transforms(const ConvolutionShape& s) {
   if (s.stride != 1 || s.dilation != 1) return 1;
   const auto saved = [](std::int64_t k) { return 4 * as_double(k) / (as_double(k) + 3); };
   return std::max(1.0, saved(s.kernel_height)) * std::max(1.0, saved(s.kernel_width));
 }
 
-// Which figures the estimate of an operation rests on.
+// Whether the estimate of an operation depends on a figure that the platform file does not state.
 bool rests_on_guess(const Operation& operation, const Work& work, const DeviceFigures& device,
                     bool states_sm_count) {
   if (const auto* transfer = std::get_if<TransferShape>(&operation.shape)) {
@@ -40,18 +45,20 @@ bool rests_on_guess(const Operation& operation, const Work& work, const DeviceFi
   return device.vector.assumed;
 }
 
+// Lower bound of the time in microseconds. Fusion, minimum-FLOP algorithms, caches and the fastest unit of
+// the device all count as available.
 double bound_us(const Operation& operation, const Work& work, const DeviceFigures& device) {
   double flops = work.flops.value();
   double bytes = work.bytes().value();
   if (const auto* s = std::get_if<ConvolutionShape>(&operation.shape)) flops /= most_saved_by_transforms(*s);
   if (const auto* s = std::get_if<CrossEntropyShape>(&operation.shape); s != nullptr && !s->fused) {
-    // What is not fused could be.
+    // An unfused cross entropy could be fused, so the bound takes the bytes of the fused kernel.
     CrossEntropyShape fused = *s;
     fused.fused = true;
     bytes = work_of({fused, operation.dtype, operation.direction}).bytes().value();
   }
   double rate = device.matrix_of(operation.dtype).per_us;
-  // Half types may be computed in pairs by ordinary units: the fastest unit bounds them all.
+  // Ordinary units may compute half types in pairs: the fastest unit gives the bound.
   if (!work.matrix) rate = std::max({rate, device.vector.per_us, device.matrix_of(DType::fp16).per_us});
   const double arithmetic_us = flops / rate;
   double memory_us = std::max(bytes - kCacheShare * device.l2_bytes, 0.0) / device.memory.per_us;
@@ -68,12 +75,13 @@ double bound_us(const Operation& operation, const Work& work, const DeviceFigure
   return std::isfinite(bound) ? bound : kForEver;
 }
 
-// Half-width of the interval of unfitted answers in ln: three quarters of the products and most streaming
-// kernels of the measured GPUs lie within.
+// Half-width of the interval of unfitted answers, in ln: three quarters of the GEMMs and most streaming
+// kernels of the measured GPUs lie within it.
 constexpr double kAnalyticBand = 0.35, kAssumedBand = 0.7;
 
-constexpr double kRowCacheShare = 0.9;   // of the last-level cache that holds rows
-constexpr double kSparseIndexBytes = 8;  // as operation/detail/shape_facts.h has it
+constexpr double kRowCacheShare = 0.9;  // share of the last-level cache that contains rows
+// Bytes of an index; the same value as in operation/detail/shape_facts.h.
+constexpr double kSparseIndexBytes = 8;
 
 }  // namespace
 
@@ -87,7 +95,7 @@ AnalyticTime AnalyticModel::answer(const Operation& operation) const {
   const detail::PlainKernel kernel{figures_, operation.dtype, operation.direction, moved};
   const double running = std::visit(
       [&](const auto& s) { return detail::CostOf<decltype(s)>::closed_form_us(s, kernel); }, operation.shape);
-  // Products in two directions have counted the launch of the second one.
+  // closed_form_us() of a GEMM or convolution in both gradient directions already includes the second launch.
   const bool product = std::holds_alternative<GemmShape>(operation.shape) ||
                        std::holds_alternative<ConvolutionShape>(operation.shape);
   const double launches = product ? 1 : std::max(1.0, static_cast<double>(work.kernels));
@@ -122,7 +130,7 @@ Work sparse_work(const Operation& operation, const SparseShape& s, double cache_
   const auto rows = static_cast<double>(s.rows), inner = static_cast<double>(s.inner);
   const double row_of_d =
       static_cast<double>(s.cols) * (s.sparse_result ? element + kSparseIndexBytes : element);
-  // What work_of() takes for granted: a row that is used is fetched once.
+  // Bytes in excess of work_of(), which assumes that a used row is fetched once.
   const auto more = [&](double n) {
     const double fetched = fetched_rows(AccessPattern::uniform(n), s.nonzeros, row_of_d, cache_bytes);
     return (fetched - std::min(s.nonzeros, n)) * row_of_d;
@@ -131,7 +139,7 @@ Work sparse_work(const Operation& operation, const SparseShape& s, double cache_
   const Direction d = operation.direction;
   if (d == Direction::forward || d == Direction::backward || d == Direction::weight_gradient)
     bytes += more(inner);
-  // Rows of dC in the order of the columns of S.
+  // The input gradient reads rows of dC in the order of the columns of S.
   if (d == Direction::backward || d == Direction::input_gradient) bytes += more(rows);
   work.bytes_read = Bytes{std::max(0.0, work.bytes_read.value() + bytes)};
   return work;

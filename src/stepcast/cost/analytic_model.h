@@ -1,6 +1,6 @@
-// The time of an Operation from figures of the device alone: roofline, tiles and waves, launch floor. The
-// answer of last resort for every operation on every GPU, the quantity that fitted models correct, and the
-// bound that no prediction may break.
+// Analytic time of an Operation, from the data-sheet figures of the device alone: roofline, tiles and waves,
+// launch floor. It is the fallback for every operation on every GPU, the denominator of fitted models, and
+// the lower bound of every forecast.
 #pragma once
 
 #include "stepcast/base/quantity.h"
@@ -12,26 +12,28 @@
 
 namespace stepcast {
 
-// Fitted models hold ratios to the analytic time: a record that was fitted to another revision of the
-// formulas does not fit this one.
+// Revision of the formulas. Fitted models predict a ratio to the analytic time, so a record fitted to another
+// revision is not usable.
 inline constexpr int kAnalyticRevision = 2;
 
-// The same questions answered at once, for callers that count nanoseconds.
+// The answers of time(), lower_bound() and work_of() from one evaluation, for callers on the hot path.
 struct AnalyticTime {
   Microseconds time, lower_bound;
   Work work;
 };
 
+// Times of operations on one device. Copies the device; const calls are thread-safe.
 class AnalyticModel {
  public:
   explicit AnalyticModel(const Device& device);
 
-  // Source `analytic` where the device states what the operation needs, else `assumed`. Never zero.
+  // Time with its band. The source is `analytic` where the device states every figure that the operation
+  // needs, else `assumed`. Never zero.
   [[nodiscard]] Estimate estimate(const Operation& operation) const;
-  // The time alone: what fitted models take the ratio to.
+  // The time alone: the denominator of fitted models.
   [[nodiscard]] Microseconds time(const Operation& operation) const;
-  // No correct implementation on this device is faster: arithmetic at peak (minimum-FLOP convolution), bytes
-  // that cannot stay in the last-level cache at peak memory bandwidth.
+  // No correct implementation on this device is faster: arithmetic at peak rate (minimum-FLOP convolution),
+  // and the bytes that cannot stay in the last-level cache at peak memory bandwidth.
   [[nodiscard]] Microseconds lower_bound(const Operation& operation) const;
 
   [[nodiscard]] AnalyticTime answer(const Operation& operation) const;
@@ -44,16 +46,15 @@ class AnalyticModel {
   DeviceFigures figures_;
 };
 
-// How often products with a sparse matrix fetch rows of the dense one from memory: the rows that an LRU cache of the
-// size of the last-level cache does not hold, by the access pattern of the columns (cost/access_pattern.h).
-
-// Of `lookups` rows of so many bytes each.
+// Number of rows of the dense operand that a sparse GEMM fetches from memory: the rows that an LRU cache of
+// `cache_bytes` does not contain, for `lookups` rows of `row_bytes` bytes with this access pattern of the
+// columns (cost/access_pattern.h).
 [[nodiscard]] double fetched_rows(const AccessPattern& pattern, double lookups, double row_bytes,
                                   double cache_bytes);
 
-// Of C = S D and of its gradients, dD = S' dC and the entries of dS, with nonzeros that are spread evenly over the
-// columns and rows of S: the work of operation/detail/shape_traits.h with rows fetched as often as the cache makes it. A shape that
-// states its `reuse` keeps it.
+// Work of C = S D and of its gradients dD = S' dC and dS (at the entries of S), with nonzeros spread evenly
+// over the rows and columns of S. It is work_of() (operation/detail/shape_traits.h) plus the rows that the
+// cache fetches more than once. A shape with a stated `reuse` keeps it.
 [[nodiscard]] Work sparse_work(const Operation& operation, const SparseShape& shape, double cache_bytes);
 
 }  // namespace stepcast

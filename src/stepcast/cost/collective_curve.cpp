@@ -7,17 +7,21 @@
 
 #include <fmt/format.h>
 
+// Curve forms, their conversion into tables, and the monotone interpolation that the tables use.
+
 namespace stepcast {
 namespace {
 
 constexpr double kLn2 = std::numbers::ln2;
 
-// Every octave beyond the measured sizes multiplies the band by this on both sides. From held-out end octaves
-// of the curves in docs/collectives.md: their median error is three times that of octaves between others.
+// Widening of the band per octave beyond the measured sizes, in ln, on both sides. From held-out end octaves
+// of the curves in docs/collectives.md: their median error is three times that of octaves between measured
+// ones.
 constexpr double kWideningPerOctave = 0.04;
-// Of a record without residuals: nobody knows.
+// Half-width of the band, in ln, of a record without residuals. Assumed.
 constexpr double kUnknownBand = 0.30;
 
+// The named parameter of a form. Error: it is missing.
 Result<double> parameter(const CurveForm& form, std::string_view name) {
   const auto it = form.parameters.find(name);
   if (it == form.parameters.end())
@@ -82,6 +86,7 @@ Result<SigmoidForm> SigmoidForm::from(const CurveForm& record, double factor) {
   return form;
 }
 
+// Computed in ln throughout: log-sum-exp of the two terms, so that large exponents q do not overflow.
 double StartupForm::ln_time_us(double log2_bytes) const {
   const double ln_bandwidth =
       ln_max_GBps - d1 / (1 + std::exp(k * (log2_bytes - x1))) - d2 / (1 + std::exp(k * (log2_bytes - x2)));
@@ -154,7 +159,7 @@ Estimate TimeCurve::at(Bytes message) const {
 }
 
 void make_non_decreasing(std::span<double> values) {
-  // Pool adjacent violators: blocks of equal value, each the mean of what it holds.
+  // Pool adjacent violators: blocks of equal value; the value of a block is the mean of its points.
   struct Block {
     double sum;
     std::size_t n;
@@ -175,6 +180,7 @@ void make_non_decreasing(std::span<double> values) {
     for (std::size_t k = 0; k < block.n; ++k) values[i++] = block.mean();
 }
 
+// Slopes by the weighted harmonic mean of Fritsch and Butland; zero at extrema, which prevents overshoot.
 MonotoneCubic::MonotoneCubic(std::vector<double> x, std::vector<double> y)
     : x_(std::move(x)), y_(std::move(y)), slope_(x_.size(), 0.0) {
   const std::size_t n = x_.size();
@@ -208,8 +214,8 @@ TimeCurve time_curve(const CurveParts& parts) {
   const double first = has_knots ? parts.log2_knots.front() : 0,
                last = has_knots ? parts.log2_knots.back() : 0;
   const auto cubic = has_knots ? MonotoneCubic{parts.log2_knots, parts.ln_time_us} : MonotoneCubic{{0}, {0}};
-  // Beyond the knots the form continues from the last knot, as far as it neither falls nor grows faster than
-  // the size.
+  // Beyond the knots the form continues from the end knot, clamped so that the time neither falls with the
+  // size nor grows faster than the size.
   const auto beyond = [&](double x, double end, double ln_end) {
     double step = x > end ? (x - end) * kLn2 : 0;
     if (parts.form != nullptr) step = parts.form->ln_time_us(x) - parts.form->ln_time_us(end);
@@ -229,7 +235,7 @@ TimeCurve time_curve(const CurveParts& parts) {
   }
   make_non_decreasing(time);
 
-  // The band: quantiles of the stretches, linear between their middles.
+  // The band: residual quantiles by range of sizes, linear between the middles of the ranges.
   std::vector<double> middle, p10, p90;
   for (const ResidualQuantiles& r : parts.residuals) {
     if (!(r.message_bytes_min > 0) || !(r.message_bytes_max >= r.message_bytes_min)) continue;
@@ -280,6 +286,7 @@ Result<TimeCurve> time_curve(const CollectiveCurve& record) {
   if (parts.log2_knots.empty() && parts.form == nullptr)
     return Error{fmt::format("curve {} has neither knots nor a form 'startup_two_steps'", record.key())};
   parts.residuals = fit.residuals;
+  // End of the measured range by `key` of the provenance, in log2 bytes, else `otherwise`.
   const auto range = [&](std::string_view key, double otherwise) {
     const auto it = fit.provenance.range.find(key);
     return it != fit.provenance.range.end() && it->second > 0 ? std::log2(it->second) : otherwise;

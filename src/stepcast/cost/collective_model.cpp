@@ -13,6 +13,9 @@
 #include "stepcast/cost/torus_collective.h"
 #include "stepcast/platform/changed_figures.h"
 
+// Resolution of a group to a curve: measured curves of the platform first, then curves scaled over ranks or
+// nodes, related collectives, other machines, and last the bandwidths of the links.
+
 namespace stepcast {
 namespace {
 
@@ -23,33 +26,40 @@ using detail::tables_of;
 
 constexpr std::size_t kPoints = TimeCurve::kPoints;
 
-// Measured counts of ranks or nodes are scaled by so much as measurements say; beyond, NCCL's estimate grows them.
+// Up to this multiple of the largest measured count, ranks or nodes are scaled along the measured trend;
+// beyond it, NCCL's estimate gives the growth.
 constexpr std::uint32_t kRanksInALine = 2;
-// What collectives reach of nominal bandwidths when nothing was measured. Assumed: measured curves of the
-// shipped platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
+// Share of nominal bandwidths that collectives reach where nothing was measured. Assumed: measured curves of
+// the shipped platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
 constexpr double kIntraEfficiency = 0.75;
 constexpr double kNetworkEfficiency = 0.80;
-// The same of sums and gathers over adapters of 400 Gb/s and more: GH200 nodes on InfiniBand, 2 to 8 of them.
+// The same for all_reduce, all_gather and reduce_scatter over NICs of 400 Gb/s and more: GH200 nodes on
+// InfiniBand, 2 to 8 of them.
 constexpr double kFastNetworkEfficiency = 0.97, kFastAdapterGBps = 49;
-// From so many ranks on an all_reduce behind one NVSwitch is NVLS's: those of 4 take as long as by a ring.
+// Smallest number of ranks behind one NVSwitch for an all_reduce with NVLS; 4 ranks take as long as with a
+// ring.
 constexpr std::uint32_t kNvlsRanks = 8;
-constexpr double kBandPerNvlsDoubling = 0.06;  // of its ranks, each side, in ln: as of other counts of ranks
-// Of the links of a torus, whose neighbours share them with nobody; assumed.
+// Per doubling of the ranks, each side, in ln; the same as for other rank counts.
+constexpr double kBandPerNvlsDoubling = 0.06;
+// Share of the nominal bandwidth of torus links, which only two neighbours use. Assumed.
 constexpr double kTorusEfficiency = 0.90;
+// Half-widths of the bands, in ln: of curves from bandwidths alone, and of curves from a related collective.
 constexpr double kAnalyticCollectiveBand = 0.40;
 constexpr double kRelatedBand = 0.15;
-// A collective kernel that moves nothing, and one hop. Assumed; calibrated curves replace both.
+// Start-up of a collective kernel that moves nothing, and latency of one hop. Assumed; calibrated curves
+// replace both.
 constexpr double kKernelStartup_us = 6;
 constexpr double kHop_us = 2;
 constexpr double kNetworkHop_us = 6;
-// A network without rails, or a group across rails: share of the bandwidth that is left. Assumed.
+// Share of the network bandwidth for a group that crosses the rails of a rail-optimised network. Assumed.
 constexpr double kCrossRailShare = 0.9;
-// Inside a node, a collective over nodes moves more than one of the node alone. Share of that extra transfer
-// that is not hidden behind the network's. Assumed.
+// Inside a node, a collective over several nodes moves more data than one on the node alone. Share of this
+// extra transfer that does not overlap with the network transfer. Assumed.
 constexpr double kExtraTransferShare = 0.5;
-// Band of the extra time of groups that share adapters, as a share of it in ln. Assumed.
+// Band of the extra time of groups that share NICs, as a share of the extra time in ln. Assumed.
 constexpr double kBandOfSharing = 0.1;
 
+// A curve startup_us + factor * bytes / GBps with a constant band (half-width in ln).
 TimeCurve analytic_curve(double startup_us, double factor, double GBps, double band, EstimateSource source) {
   Tables t;
   for (std::size_t i = 0; i < kPoints; ++i) {
@@ -82,9 +92,10 @@ TimeCurve transformed(const TimeCurve& curve, double size_factor, double time_fa
   return result;
 }
 
-// An all_reduce of floats on more ranks than measured, `scaled` by rings and trees, where the switch that adds (NVLS) is faster: a
-// rank moves 1 + 1/ranks of the message, and equal shares of it as fast (H200 on 8 to 5 ranks: 31.8, 32.0, 32.9, 33.2 ms of
-// 8 GiB, by the rule 31.8, 32.3, 33.0, 33.9).
+// All_reduce of floats on more ranks than measured, where in-switch addition (NVLS) is faster than `scaled`
+// (rings and trees): a rank moves 1 + 1/ranks of the message, and equal shares take equal times (H200 on 8 to
+// 5 ranks: 31.8, 32.0, 32.9, 33.2 ms for 8 GiB, by this rule 31.8, 32.3, 33.0, 33.9). Per size the smaller
+// time is kept.
 TimeCurve added_by_switch(const TimeCurve& scaled, const RankCurve& measured, std::uint32_t n_ranks) {
   const double n = n_ranks, n_base = measured.n_ranks;
   const double shift = std::log2(n / n_base), band = kBandPerNvlsDoubling * shift;
@@ -102,25 +113,29 @@ TimeCurve added_by_switch(const TimeCurve& scaled, const RankCurve& measured, st
   return finished(t, scaled, EstimateSource::analytic);
 }
 
+// The curve with all times multiplied by a factor; supported range and source stay.
 TimeCurve times(const TimeCurve& curve, double factor) {
   return factor == 1 ? curve : transformed(curve, 1, factor, 0, curve.source);
 }
 
-// What the GPUs of a group have of the links that it is bound by: inside a node, or out of it.
+// Nominal bandwidth in bytes/s that limits the group of a curve: the ring inside a node, or the NICs of a
+// node.
 double group_bandwidth(const CollectiveCurve& curve, const Node& node) {
   if (curve.n_nodes == 1) return ring_bandwidth(node, curve.n_ranks).value();
   if (!node.network) return 1;
   return node.network->bandwidth_per_nic.value() * std::min(node.network->nics_per_node, curve.gpus_per_node);
 }
 
-// The curve of a record, scaled to the bandwidths of now where a platform file changed those that it was measured with.
+// The curve of a record, scaled to the current bandwidths where a platform file changed the ones it was
+// measured with.
 Result<TimeCurve> curve_of(const CollectiveCurve& record, const Node& now) {
   STEPCAST_ASSIGN(const TimeCurve curve, time_curve(record));
   return times(
       curve, group_bandwidth(record, with_figures(now, record.measured_with)) / group_bandwidth(record, now));
 }
 
-// Types that NCCL moves and adds as the first of them: NVSwitch adds floats of 16 and 32 bits, and no integers.
+// The dtype with the same collective times in NCCL: NVSwitch adds floats of 16 and 32 bits, but no integers.
+// `unknown`: none.
 DType measured_like(DType dtype) {
   switch (dtype) {
     case DType::bf16:
@@ -130,7 +145,7 @@ DType measured_like(DType dtype) {
   }
 }
 
-// Of the bandwidth of the adapters.
+// Share of the nominal NIC bandwidth that a collective reaches.
 double network_efficiency(CollectiveOp op, const Network& network) {
   const bool in_pairs = op == CollectiveOp::all_to_all || op == CollectiveOp::send ||
                         op == CollectiveOp::receive || op == CollectiveOp::send_receive;
@@ -180,12 +195,12 @@ CollectiveModel::CollectiveModel(const Platform& platform)
                           record.n_ranks, std::move(curve)});
   }
   const bool has_own = std::ranges::any_of(entries_, [](const Entry& e) { return e.n_nodes == 1; });
-  // Others do not use NCCL.
+  // Devices of other vendors do not use NCCL.
   const bool uses_nccl = device_.vendor == "NVIDIA" && node_.intra.kind != LinkKind::none;
   if (!has_own && uses_nccl) related_ = RelatedSystems::of(platform);
 }
 
-// Curves of the collective: those of the dtype, then of one that is moved as it is, then those for any.
+// Curves of the collective in order of preference: of the dtype, of a dtype with equal times, of any dtype.
 std::vector<const CollectiveModel::Entry*> CollectiveModel::same_op(CollectiveOp op, DType dtype) const {
   std::vector<const Entry*> result;
   const auto add = [&](DType wanted) {
@@ -225,6 +240,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
   return found;
 }
 
+// From curves of the platform, at the speeds that they were measured with.
 // From curves of the platform.
 std::optional<ResolvedCollective> CollectiveModel::as_measured(const CollectiveGroup& group,
                                                                CollectiveOp op) const {
@@ -257,7 +273,8 @@ std::optional<ResolvedCollective> CollectiveModel::as_measured(const CollectiveG
       curve = grow_as_nccl(op, curve, fabric, {reached * per_node, reached}, wanted);
     return ResolvedCollective{curve, fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
   }
-  // Two counts in a line say nothing of a count far beyond them: there it grows as NCCL estimates.
+  // Two numbers of ranks on a line do not predict numbers far outside of them: beyond kRanksInALine times
+  // the largest, NCCL's estimate gives the growth.
   const std::uint32_t largest = others.back().n_ranks;
   const std::uint32_t reached = std::min(group.n_ranks, kRanksInALine * largest);
   std::string counts;
@@ -277,7 +294,7 @@ std::optional<ResolvedCollective> CollectiveModel::as_measured(const CollectiveG
 
 namespace {
 
-// A curve whose transfers, but not its start-up, take so many times as long.
+// The curve with transfers, but not start-up, slower by a factor.
 TimeCurve slower(const TimeCurve& curve, double slowdown) {
   const TimeCurve::Table fraction = bandwidth_share(curve);
   Tables t = tables_of(curve);
@@ -290,8 +307,8 @@ TimeCurve slower(const TimeCurve& curve, double slowdown) {
   return finished(t, curve, EstimateSource::analytic);
 }
 
-// What the GPUs of a PCIe domain (a switch, or a socket) send to all outside of it passes one link that they share; a ring
-// passes it once and is not slower for it. 1 where nothing is shared.
+// Slowdown of an all_to_all on PCIe: all traffic that leaves a PCIe domain (a switch or a socket) shares one
+// link. Rings cross the link once and are not slowed. 1 where nothing is shared.
 double shared_pcie_slowdown(const Node& node, const CollectiveGroup& group) {
   const double n = group.n_ranks, domain = node.intra.gpus_per_pcie_domain.value_or(0);
   if (node.intra.kind != LinkKind::pcie || group.op != CollectiveOp::all_to_all || domain < 1 || n <= domain)
@@ -315,7 +332,8 @@ std::optional<ResolvedCollective> CollectiveModel::from_other_systems(const Coll
 }
 
 // A related collective moves the same bytes over the same links: all_reduce = reduce_scatter + all_gather, a
-// broadcast sends what an all_gather of the same buffer sends, and so on.
+// broadcast sends as much as an all_gather of the same buffer, and so on. Each row gives factors for size and
+// time.
 std::optional<ResolvedCollective> CollectiveModel::from_related(const CollectiveGroup& group) const {
   struct Relation {
     CollectiveOp op, from;
@@ -346,7 +364,8 @@ std::optional<ResolvedCollective> CollectiveModel::from_related(const Collective
   for (const Relation& r : relations) {
     if (r.op != group.op) continue;
     if (auto found = from_curves(group, r.from)) {
-      // Point to point is what it is called; the others are only alike.
+      // Send and receive are the same transfer as send_receive; the other pairs are only similar, so their
+      // band is wider.
       const bool same = r.op == send || r.op == receive;
       return ResolvedCollective{
           transformed(found->curve, r.size_factor, r.time_factor, same ? 0 : kRelatedBand,
@@ -354,8 +373,8 @@ std::optional<ResolvedCollective> CollectiveModel::from_related(const Collective
           fmt::format("from {}, {}", to_string(r.from), found->how)};
     }
   }
-  // One pair: an all_to_all on two ranks sends half of its buffer each way, an all_gather receives half of
-  // it.
+  // One pair: in an all_to_all on two ranks, each rank sends half of its buffer; in an all_gather it receives
+  // half. So a message of m bytes asks for a size of 2 m.
   if (group.op == send_receive || group.op == send || group.op == receive) {
     CollectiveGroup pair = group;
     pair.n_ranks = 2;
@@ -372,6 +391,8 @@ std::optional<ResolvedCollective> CollectiveModel::from_related(const Collective
   return std::nullopt;
 }
 
+// A torus: load of the busiest link. Else a ring over the links of the node, with hop latencies growing as
+// the square root of the steps.
 ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) const {
   const IntraNode& intra = node_.intra;
   const double hop = intra.latency ? intra.latency->value() : kHop_us;
@@ -392,9 +413,9 @@ ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) co
           "from the bandwidth of the node's links"};
 }
 
-// Hierarchical: the slower of the two parts decides, and the start-ups add up. In a ring over all ranks every
-// link carries factor x message / bus bandwidth, inside a node and between nodes alike; what leaves a node
-// passes its network adapters, which all ranks of the node drive together.
+// Hierarchical composition: the slower of the two levels sets the transfer time, and the start-ups add up. In
+// a ring over all ranks every link carries factor x message / bus bandwidth, inside nodes as between them.
+// Traffic that leaves a node uses its NICs, which all ranks of the node share.
 ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) const {
   const Network& network = *node_.network;
   const std::uint32_t per_node = group.ranks_per_node();
@@ -404,9 +425,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
   const double GBps =
       network_efficiency(group.op, network) * adapters * network.bandwidth_per_nic.value() / 1e9;
 
-  // Between nodes.
+  // Between nodes. `carried`: share of the message that crosses the boundary of a node.
   const double n = group.n_ranks;
-  // Share of the message that crosses the boundary of a node.
   double carried = bus_factor(group.op, group.n_ranks);
   if (group.op == CollectiveOp::all_to_all) {
     carried = per_node * (n - per_node) / n;  // every rank of the node sends to all outside
@@ -420,7 +440,7 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
                                            kAnalyticCollectiveBand, EstimateSource::analytic);
   if (per_node < 2) return {outside, "from the bandwidth of the network"};
 
-  // Inside them.
+  // Inside the nodes.
   CollectiveGroup local = group;
   local.n_ranks = per_node;
   local.n_nodes = 1;
@@ -456,7 +476,7 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
     CollectiveGroup small = group;
     small.op = CollectiveOp::all_reduce;
     STEPCAST_ASSIGN(ResolvedCollective all_reduce, resolve(small));
-    // Every size costs what 4 bytes cost.
+    // Every size costs as much as 4 bytes, which is point 8 of the table.
     Tables t;
     t.time.fill(all_reduce.curve.ln_time()[8]);
     t.low.fill(all_reduce.curve.ln_low()[8]);
@@ -477,7 +497,7 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
                                                     : inside_node(group);
   if (group.n_nodes == 1) return resolved;
 
-  // Who shares the network adapters. The curve was measured (or composed) for one group alone.
+  // Groups that share the NICs: the curve was measured (or composed) for one group alone.
   const Network& network = *node_.network;
   const double nics = std::max(network.nics_per_node, 1U);
   const double alone = std::max(1.0, group.ranks_per_node() / nics);

@@ -8,6 +8,8 @@
 
 #include "stepcast/cost/detail/curve_tables.h"
 
+// Scaling of collective curves over ranks and nodes. All tables are in ln(us) over log2(bytes).
+
 namespace stepcast {
 namespace {
 
@@ -19,23 +21,26 @@ using detail::tables_of;
 constexpr std::size_t kCurvePoints = TimeCurve::kPoints;
 constexpr auto kLastPoint = static_cast<double>(kCurvePoints - 1);
 
-// Bands of scaled curves, ln, each side. From predictions of 8 ranks from 2 and 4 (docs/collectives.md).
+// Half-widths of the bands of scaled curves in ln. From predictions of 8 ranks from 2 and 4
+// (docs/collectives.md).
 constexpr double kBandPerRankDoubling = 0.06;
+// Share of the disagreement of the two models that widens the band.
 constexpr double kBandOfDisagreement = 0.5;
-// With one measured count only, the share of start-up in small messages has to be guessed: half.
+// With only one measured count, the share of start-up in small messages is guessed as half.
 constexpr double kGuessedStartupShare = 0.5;
 constexpr double kBandOfGuess = 0.20;
-// Two counts extended in a line stay above these shares of the base's time, on more ranks and on fewer. Assumed.
+// Lower limits of an extrapolated line, as shares of the time of the nearest measured count, for more and for
+// fewer ranks. Assumed.
 constexpr double kLeastOfMoreRanks = 0.9;
 constexpr double kLeastOfFewerRanks = 0.3;
-// Start-up over nodes grows by this part of itself per doubling of nodes: 34.7 us on 2 nodes and 53 us on 4
-// in the Azure logs; 0.5 otherwise unsupported.
+// Relative growth of the start-up per doubling of nodes. The Azure logs give 34.7 us on 2 nodes and 53 us on
+// 4; there is no other evidence for 0.5.
 constexpr double kStartupPerNodeDoubling = 0.5;
 constexpr double kBandPerNodeDoubling = 0.12;
-// Start-up on fewer nodes stays above this share of what it was. Assumed.
+// Lower limit of the start-up on fewer nodes, as a share of the measured one. Assumed.
 constexpr double kLeastStartupShare = 0.3;
 
-// Medians over two octaves to each side, within [from, to]; constant beyond.
+// Running median over two octaves to each side, within [from, to] (log2 bytes); constant beyond.
 TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to) {
   const auto first =
       static_cast<std::size_t>(std::clamp(std::ceil(from / TimeCurve::kStep - 1e-9), 0.0, kLastPoint));
@@ -56,8 +61,9 @@ TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to
   return result;
 }
 
-// Equal shares: t = start-up + steps x s; the start-up over t of `base`, by the size of the message. `fraction`: of the
-// bandwidth that the base reaches. Without an `other` count it is guessed.
+// The share of start-up in the time of `base`, by size of the message on n ranks, with equal shares: t =
+// start-up + steps x s. Solved from two measured counts; without an `other` count it is guessed from
+// `fraction`, the share of the final bandwidth that the base reaches at a size.
 TimeCurve::Table startup_shares(CollectiveOp op, const RankCurve& base, const RankCurve* other, double n,
                                 const TimeCurve::Table& fraction) {
   const double shift_base = std::log2(n / base.n_ranks);
@@ -85,7 +91,8 @@ TimeCurve::Table startup_shares(CollectiveOp op, const RankCurve& base, const Ra
   return smoothed(shares, std::min(from, to), to);
 }
 
-// Between two measured counts: bus bandwidth at equal messages goes with the logarithm of the ranks.
+// Interpolation between two measured counts: bus bandwidth at equal messages is linear in the logarithm of
+// the ranks.
 TimeCurve between_ranks(CollectiveOp op, const RankCurve& fewer, const RankCurve& more,
                         std::uint32_t n_ranks) {
   const double n = n_ranks;
@@ -108,7 +115,7 @@ TimeCurve between_ranks(CollectiveOp op, const RankCurve& fewer, const RankCurve
 }  // namespace
 
 TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std::uint32_t n_ranks) {
-  // The two counts nearest to the target, the nearer one as the base.
+  // The two counts nearest to the target; the nearer one is the base.
   std::vector<RankCurve> nearest(measured.begin(), measured.end());
   const auto distance = [&](const RankCurve& c) {
     return std::abs(std::log2(static_cast<double>(c.n_ranks) / n_ranks));
@@ -127,7 +134,7 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   const double steps = ring_steps(op, n_ranks), steps_base = ring_steps(op, base.n_ranks);
   const double shift_base = std::log2(n / n_base);
   const TimeCurve::Table fraction = bandwidth_share(*base.curve);
-  // View 1: equal shares.
+  // Model 1: equal shares.
   const TimeCurve::Table startup_share = startup_shares(op, base, has_other ? &other : nullptr, n, fraction);
 
   Tables t = tables_of(*base.curve);
@@ -138,7 +145,8 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
     const double u = startup_share[i];
     const double by_shares =
         base.curve->ln_time_us(x - shift_base) + std::log(u + (1 - u) * steps / steps_base);
-    // View 2: equal messages. Small ones: linear in the ranks. Large ones: bus bandwidth of the base.
+    // Model 2: equal messages. Small messages: linear in the ranks. Large messages: bus bandwidth of the
+    // base.
     const double ln_base = base.curve->ln_time()[i];
     double small = ln_base;
     if (has_other) {

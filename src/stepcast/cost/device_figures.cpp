@@ -8,15 +8,17 @@
 namespace stepcast {
 namespace {
 
-// Guesses for what a platform file leaves out; every answer that rests on one is `assumed`.
+// Guesses for figures that a platform file leaves out; every answer that depends on one has the source
+// `assumed`.
 constexpr double kAssumedSmCount = 100;
 constexpr double kAssumedFlopsPerByte = 12;       // fp32 rate over memory bandwidth: A100 12.5, V100 15.6
 constexpr double kAssumedL2OverMemory = 2.5;      // bandwidth: 1.6 to 3.5 on the platforms that state it
 constexpr double kAssumedL2Bytes = 6 * kMiB;      // the smallest since Volta
 constexpr double kAssumedHostLink = 16e9 * 1e-6;  // PCIe 3.0 x16
 constexpr double kAssumedKernelFloorUs = 2.5;     // the shortest GEMM on A100 and H100, gemm_bf16_fwd.csv
-constexpr double kInt8Dot = 4;                    // products of one instruction, P4: 22 over 5.5 TFLOP/s
-constexpr double kOverPeakIsMatrixUnits = 1.9;    // a rate that far above ordinary fp32 has units of its own
+// int8 multiply-adds per fp32 one with dot instructions, P4: 22 over 5.5 TFLOP/s.
+constexpr double kInt8Dot = 4;
+constexpr double kOverPeakIsMatrixUnits = 1.9;  // a rate this far above ordinary fp32 implies matrix units
 
 double per_us(FlopsPerSecond rate) { return rate.value() * 1e-6; }
 double per_us(BytesPerSecond rate) { return rate.value() * 1e-6; }
@@ -26,6 +28,7 @@ double per_us(BytesPerSecond rate) { return rate.value() * 1e-6; }
 DeviceFigures figures_of(const Device& device) {
   DeviceFigures out;
   out.memory = {per_us(device.memory_bandwidth), device.memory_bandwidth.value() <= 0};
+  // Without a stated bandwidth: 1 TB/s.
   if (out.memory.assumed) out.memory.per_us = 1e6;
   out.sm_count = std::max(1.0, static_cast<double>(device.sm_count.value_or(0)));
   if (!device.sm_count) out.sm_count = kAssumedSmCount;
@@ -42,18 +45,19 @@ DeviceFigures figures_of(const Device& device) {
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     Rate& rate = out.matrix[i];
-    // Without units for a type its products run as ordinary arithmetic, the half types at least as fp32.
+    // A type without matrix units runs on ordinary arithmetic, the half types at least as fast as fp32.
     rate = out.vector;
     if (const auto vector = device.vector(dtype)) {
       const bool is_double = dtype == DType::fp64;
       rate = {is_double ? per_us(*vector) : std::max(rate.per_us, per_us(*vector)), false};
     } else if (dtype == DType::fp64) {
+      // Guess: 1/32 of fp32.
       rate = {out.vector.per_us / 32, true};
     }
     if (const auto peak = device.peak(dtype)) rate = {std::max(rate.per_us, per_us(*peak)), false};
   }
   const auto at = [&](DType dtype) -> Rate& { return out.matrix[static_cast<std::size_t>(dtype)]; };
-  // Types that share units: each stands in for the others where only one is stated.
+  // Types with shared units: the rate of one replaces that of the others where only one is stated.
   const auto borrow = [&](DType to, DType from, double factor) {
     if (!device.peak(to) && device.peak(from))
       at(to) = {std::max(at(to).per_us, at(from).per_us * factor), true};

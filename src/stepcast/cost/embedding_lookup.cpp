@@ -7,32 +7,35 @@
 #include "stepcast/base/names.h"
 #include "stepcast/cost/learned_lookup.h"
 
+// Closed form of embedding lookups; learned corrections are applied at the end of cost().
+
 namespace stepcast {
 namespace {
 
 constexpr double kStreamShare = 0.82;       // of the memory bandwidth, for outputs and indices
-constexpr double kRowsCacheShare = 0.9;     // of the last-level cache that holds rows
-constexpr double kWarpsPerSm = 32;          // resident, of the forward kernel
+constexpr double kRowsCacheShare = 0.9;     // of the last-level cache that contains rows
+constexpr double kWarpsPerSm = 32;          // resident warps of the forward kernel
 constexpr double kIndexBytes = 8;           // 64-bit indices and offsets
-constexpr double kNarrowestRowBytes = 128;  // what a lookup of a narrower row costs all the same
-constexpr double kWarpColumns = 128;        // a warp of the backward works on so many columns at once
-// Bytes of the backward per lookup: linearised index, four passes of a radix sort over index and position, ends of
-// the segments.
+constexpr double kNarrowestRowBytes = 128;  // bytes; a lookup of a narrower row costs as much
+constexpr double kWarpColumns = 128;        // columns that a warp of the backward processes at once
+// Bytes of the backward per lookup: linearised index, four passes of a radix sort over index and position,
+// ends of the segments.
 constexpr double kLinearizeBytes = 20, kSortBytes = 128, kSegmentBytes = 8;
-// Launched by a backward without lookups: most of its twelve, of which each takes the shortest time of a kernel.
+// Kernels that a backward without lookups still launches; each takes the kernel floor.
 constexpr double kEmptyBackwardKernels = 12;
-constexpr double kForwardRampUs = 6.45;  // until the memory streams
-constexpr double kRowLatencyUs = 0.25;   // one row after the other in one bag, four of them in flight
-// A gradient of one row, added up by one block: 32 warps with two of them in flight, 0.6 us until they come.
+constexpr double kForwardRampUs = 6.45;  // until the memory streams at full rate
+constexpr double kRowLatencyUs = 0.25;   // per row of one bag, with four rows in flight
+// Time per gradient of one row that one block sums up: 32 warps with two in flight, 0.6 us latency.
 constexpr double kHotRowUs = 0.01;
-// Half-widths in ln: forward, backward, what is added (as independent errors are) for another architecture and for kernels
-// of 100 us and less, which errs less and less up to 1 ms; assumed.
+// Half-widths in ln: forward, backward, then what is added (as independent errors) for another architecture
+// and for kernels of 100 us and less; the latter fades out until 1 ms. Assumed.
 constexpr double kForwardBand = 0.18, kBackwardBand = 0.25, kOtherArchitectureBand = 0.15, kShortBand = 0.3,
                  kAssumedLookupBand = 0.6;
 constexpr double kShortUs = 100, kLongUs = 1000;
 constexpr std::string_view kMeasuredArchitecture = "ampere";
 
-// Columns that the lanes of a warp stand for which work on `dim` of them: parts of a warp take narrow rows.
+// Columns that a warp processes for rows of `dim` columns: the next power of two from `fewest` on, or `dim`
+// itself from 128 on.
 double lanes_columns(double dim, double fewest) {
   if (dim >= kWarpColumns) return dim;
   double columns = fewest;
@@ -80,7 +83,8 @@ LookupModel::LookupModel(const Device& device, const LookupConstants& constants,
 LookupCounts LookupModel::counts(const TableLookup& t) const {
   LookupCounts counts{.lookups = t.bags * t.pooling};
   if (counts.lookups <= 0) return counts;
-  // Bags are worked on table after table: those of several tables are in flight where batches are small.
+  // Bags are processed table after table, so several tables are in flight and share the cache where batches
+  // are small.
   const double tables_in_flight = std::max(1.0, std::ceil(resident_warps_ / std::max(t.bags, 1.0)));
   const double cached_rows = cache_bytes_ / tables_in_flight / (t.dim * t.weight_bytes);
   const AccessPattern fallback = t.pattern == nullptr ? AccessPattern::uniform(t.rows) : AccessPattern{};
@@ -104,7 +108,7 @@ LookupCost LookupModel::cost(const TableLookup& t, const LookupCounts& counts) c
   const double indices =
       kIndexBytes * (cost.lookups + (t.one_to_one ? 0 : t.bags)) + (t.weighted ? 4 * cost.lookups : 0);
   cost.gathered_bytes = cost.lookups * t.dim * t.weight_bytes;
-  // Tables without lookups, too: kernels that were learned from had such.
+  // Also for tables without lookups: the kernels that the corrections were learned from had such tables.
   const auto correct = [&] {
     if (learned_ == nullptr || !learned_->holds(t)) return;
     const LookupFeatures features = lookup_features(t.bags, t.rows, t.pooling, t.dim, counts.reuse);
@@ -137,13 +141,13 @@ LookupCost LookupModel::cost(const TableLookup& t, const LookupCounts& counts) c
   cost.longest_bag_us = t.longest_bag * kRowLatencyUs;
 
   cost.sort_us = cost.lookups * (kLinearizeBytes + kSortBytes + kSegmentBytes) / backward_per_us_;
-  // A warp adds up gradient after gradient: what it waits for is no faster from the cache.
+  // A warp sums up gradient after gradient and waits for each, so a cached gradient is not faster.
   const double gradient_row = lanes_columns(t.dim, constants_.fewest_columns) * t.gradient_bytes;
   double update = 2 * (row + t.state_bytes_per_row + t.dim * t.state_bytes_per_element);
   double gradients_us =
       cost.lookups * gradient_row / backward_per_us_ + cost.distinct_rows * update / update_per_us;
   if (t.weighted) {
-    // Gradients of the weights: row times gradient, lookup by lookup.
+    // Gradients of the weights: dot product of row and gradient for each lookup.
     gradients_us += cost.lookups * t.dim * (t.weight_bytes + t.gradient_bytes) / gather_per_us_;
   }
   cost.backward_us = cost.sort_us + gradients_us;
@@ -159,7 +163,7 @@ double LookupModel::forward_us(const LookupCost& tables) const {
 }
 
 double LookupModel::backward_us(const LookupCost& tables) const {
-  // Its kernels are launched for tables that nothing was looked up in, too.
+  // The kernels of the backward are launched even when no table has lookups.
   if (tables.lookups <= 0) return tables.forward_us > 0 ? kEmptyBackwardKernels * floor_us_ : 0;
   if (learned_ != nullptr && learned_->backward) return learned_->backward->kernel_us(tables);
   return constants_.backward_start_us + tables.backward_us + tables.hottest_row_us;

@@ -6,15 +6,17 @@
 
 #include "stepcast/cost/detail/device_rates.h"
 
+// Closed form of token dispatch and combine.
+
 namespace stepcast {
 namespace {
 
-// The network carries its nominal bandwidth among so many nodes, and wherever a token goes to no more of them: what was
-// measured on eight is of tokens that go to 5.3, and half as fast.
+// Up to this number of nodes the network carries its nominal bandwidth, and also where a token goes to no
+// more nodes. The measurement on eight nodes has tokens that go to 5.3 of them, at half the rate.
 constexpr double kNearNodes = 4;
-// Two and four nodes, forecast from one and eight, are 20 % off on average and 45 % at the ninth decile.
+// Forecasts of two and four nodes from one and eight are off by 20 % on average and 45 % at the ninth decile.
 constexpr double kOtherNodesBand = 0.25;
-// Of the sum of what SMs and links take and what the network takes. Assumed.
+// Exponent of the sharp sum of SM and link time with network time. Assumed.
 constexpr double kNetworkSharpness = 4;
 constexpr std::array<detail::RateField<ExchangeRates>, 12> kFields{
     {{"startup_us", &ExchangeRates::startup_us},
@@ -33,6 +35,7 @@ constexpr std::span<const detail::RateField<ExchangeRates>> kRates{kFields};
 
 }  // namespace
 
+// parts * (1 - probability that none of top_k draws without replacement is in a given part).
 double expected_parts(std::int64_t n_experts, std::int64_t parts, std::int64_t top_k) {
   if (parts <= 1 || n_experts <= 0) return 1;
   const double all = static_cast<double>(n_experts),
@@ -45,8 +48,8 @@ double expected_parts(std::int64_t n_experts, std::int64_t parts, std::int64_t t
   return std::min(static_cast<double>(parts), all / of_part) * (1 - none_here);
 }
 
-// Parts that hold whole groups are visited for their groups: a token fills each that it visits with experts. Parts of
-// groups are those of the groups that it visits.
+// Group-limited routing. Parts that contain whole groups: the number of parts that the visited groups are on.
+// Smaller parts: only those of the visited groups can be reached.
 double expected_parts(const TokenExchange& exchange, std::int64_t parts) {
   const std::int64_t groups = exchange.n_groups, visited = exchange.groups_per_token;
   if (groups <= 1 || visited >= groups || visited < 1)
@@ -77,7 +80,7 @@ double exchange_us(const ExchangeRates& rates, const TokenExchange& exchange, co
     const double handed_on_us =
         exchange.tokens * to_nodes * token_bytes / (exchange.sms * rates.network_sm_GBps * 1e3);
     us = detail::sharp_sum(us + handed_on_us, network_us, kNetworkSharpness);
-    // Both sides of the exchange go through all nodes, one after the other (DeepEP, notify_dispatch).
+    // Start-up handshakes visit all nodes one after the other, on both sides (DeepEP, notify_dispatch).
     startup_us *= 1 + rates.startup_per_node * (nodes - 1);
   }
   return startup_us + us;

@@ -14,21 +14,26 @@ namespace stepcast {
 namespace {
 
 // Rows and columns of the tiles that libraries choose from.
+// Rows and columns of the tiles that libraries choose from.
 constexpr std::array<double, 3> kTileRows = {64, 128, 256};
 constexpr double kTileColumns = 128;
-// No grouped product reaches more of the peak: the fastest that were measured 0.82 (H100, bf16), 0.72 (B200, fp8).
+// Upper limit of the share of the peak: the fastest measured grouped GEMMs reach 0.82 (H100, bf16) and 0.72
+// (B200, fp8).
 constexpr double kMostOfPeak = 0.85;
-// Of the sum of arithmetic and memory time: |x| of a 4-norm. Assumed.
+// Exponent of the sharp sum of arithmetic and memory time. Assumed.
 constexpr double kSharpness = 4;
-// What rates of the nearest relative lose, each side, in ln: as its other kernels.
+// Widening of the band, each side in ln, for rates of the nearest relative: the same as for its other
+// kernels.
 constexpr double kRatesOfSibling = 0.02;
-// Choices of experts that a rank sorts over those that it serves: of layers on one rank, on a node and on several.
+// Sorted over served expert choices for which a single GEMM is averaged: layers on one rank, on one node and
+// on several nodes.
 constexpr std::array<double, 3> kSortedOverServed = {1, 8, 64};
-// Weights that count as the same, in ln: as sizes of other kernels.
+// Tolerance, in ln, within which weights count as measured: the same as for sizes of other kernels.
 constexpr double kSameWeights = 0.02;
-// What rates of another type lose in certainty, each side, in ln. Assumed.
+// Widening of the band, each side in ln, for rates of another type. Assumed.
 constexpr double kOfOtherType = 0.12;
 
+// Bytes of an element in memory; fp4 takes half a byte.
 double real_size(DType dtype) { return dtype == DType::fp4 ? 0.5 : element_size(dtype).value(); }
 
 constexpr std::array<detail::RateField<ExpertRates>, 9> kExpertFields{
@@ -43,7 +48,7 @@ constexpr std::array<detail::RateField<ExpertRates>, 9> kExpertFields{
      {"log_p90", &ExpertRates::log_p90, false}}};
 constexpr std::span<const detail::RateField<ExpertRates>> kExpertRates{kExpertFields};
 
-// The types to ask for, in this order.
+// Measured types that can replace `dtype`, best first.
 std::vector<DType> like(DType dtype) {
   switch (dtype) {
     case DType::fp8: return {DType::fp8, DType::fp8_block, DType::bf16};
@@ -53,6 +58,7 @@ std::vector<DType> like(DType dtype) {
   }
 }
 
+// exp of the learned correction; 1 without one.
 double learned_factor(const ExpertRates& rates, const ExpertFeatures& features) {
   if (!rates.learned) return 1;
   double sum = 0;
@@ -60,7 +66,7 @@ double learned_factor(const ExpertRates& rates, const ExpertFeatures& features) 
   return std::exp(sum);
 }
 
-// Of one product, which says nothing of what its rank sorts: the mean over what ranks of measured layers do.
+// The same for a single GEMM: geometric mean over kSortedOverServed.
 double learned_factor_of_product(const ExpertRates& rates, ExpertFeatures features) {
   double product = 1;
   for (const double sorted : kSortedOverServed) {
@@ -70,7 +76,7 @@ double learned_factor_of_product(const ExpertRates& rates, ExpertFeatures featur
   return std::pow(product, 1.0 / kSortedOverServed.size());
 }
 
-// The figures that a closed form needs: those of the sibling where rates are of one.
+// Figures for the closed form: those of the sibling where the rates are of one.
 struct ExpertMachine {
   double flops_per_us, bytes_per_us, sm_count;
 };
@@ -86,16 +92,19 @@ ExpertMachine machine_of(const ExpertRates& rates, const DeviceFigures& device) 
   return out;
 }
 
-// A time of the sibling on this device. Layers were measured in short runs.
+// A time of the sibling, scaled to this device. Layers were measured in short runs, so the power limit does
+// not apply.
 double moved_us(const ExpertRates& rates, const ExpertMachine& machine, double us, double bytes) {
   return rates.sibling ? us * rates.sibling->time_ratio(us, bytes / machine.bytes_per_us, 0, false) : us;
 }
 
+// Bytes of all operands of all experts.
 double bytes_of(const GroupedProduct& product) {
   return product.experts * ((product.m * product.k + product.k * product.n) * product.operand_bytes +
                             product.m * product.n * product.output_bytes);
 }
 
+// Time of a grouped GEMM in us without correction: the best of the tile heights.
 double closed_form_us(const ExpertRates& rates, const ExpertMachine& machine, const GroupedProduct& product) {
   double arithmetic_us = 0;
   for (const double rows : kTileRows) {
@@ -120,6 +129,7 @@ ExpertFeatures expert_features(double rows, double experts, bool uneven, double 
   return {log_of(rows), log_of(experts), uneven ? 1.F : 0.F, log_of(weights), log_of(sorted_over_served)};
 }
 
+// The band of known weights applies for one GEMM (w) or for up and gate together (2 w).
 ExpertBand expert_band(const ExpertRates& rates, double weights) {
   const double sought = std::log(weights);
   const auto is_sought = [&](double w) {
@@ -133,6 +143,7 @@ ExpertBand expert_band(const ExpertRates& rates, double weights) {
 double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device, const GroupedProduct& p) {
   const ExpertFeatures features = p.weight_gradient ? expert_features(p.k, p.experts, p.uneven, p.m * p.n)
                                                     : expert_features(p.m, p.experts, p.uneven, p.n * p.k);
+  // No time is below kMostOfPeak of the peak.
   const double least_us =
       2 * p.experts * p.m * p.n * p.k / (device.matrix_of(rates.dtype).per_us * kMostOfPeak);
   const ExpertMachine machine = machine_of(rates, device);
@@ -150,7 +161,7 @@ double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, co
   const double size = real_size(rates.dtype), rows = layer.visits / layer.local_experts;
   const double matrices = layer.gated ? 2 : 1;
   const ExpertMachine machine = machine_of(rates, device);
-  // Tokens are read and written in the order of experts, results read back and their sums written.
+  // Tokens are read and written in the order of experts; results are read back and their sums written.
   const double movement = layer.visits * layer.expert_ffn_size * (matrices + 1) * 2 +
                           layer.hidden_size * (layer.visits * (size + 2 + 2) + layer.tokens * 4);
   double us = rates.startup_us + rates.movement_factor * movement / machine.bytes_per_us +
@@ -167,7 +178,7 @@ double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, co
 
 namespace {
 
-// `rates` with what was learned of the device of `from`.
+// `rates` with the corrections learned on the device of `from`.
 ExpertRates learned_of(const ExpertRates& from, ExpertRates rates) {
   rates.learned = from.learned;
   rates.known_weights = from.known_weights;
@@ -195,7 +206,7 @@ std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtyp
     std::optional<ExpertRates> found =
         detail::rates_for<ExpertRates>(device, scaled ? of_sibling : of_type, kExpertRates, other_type);
     if (found) {
-      // What was learned is of one device, not of several together.
+      // Corrections belong to one device, not to a mean of several.
       found->learned = nullptr;
       found->known_weights.clear();
       const auto& candidates = scaled ? of_sibling : of_type;
@@ -203,9 +214,9 @@ std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtyp
         return r->learned && (scaled || device.matches_name(r->device));
       });
       if (with != candidates.end()) *found = learned_of(**with, *found);
-      found->dtype = dtype;  // the peak is that of the type that is asked for
+      found->dtype = dtype;  // the peak is that of the requested type
       if (!scaled) return found;
-      // Closer than any device of the architecture.
+      // Closer than other devices of the architecture.
       found->log_p10 += detail::kRatesOfArchitecture - kRatesOfSibling;
       found->log_p90 -= detail::kRatesOfArchitecture - kRatesOfSibling;
       found->known_log_p10 -= kRatesOfSibling;

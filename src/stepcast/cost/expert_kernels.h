@@ -1,14 +1,14 @@
-// The kernels of an expert layer: products of many experts in one launch ("grouped" products), and what sorts and
-// moves their tokens. A closed form with seven rates per device and element type, fitted to whole layers that were
-// measured (calibrate/expert_fit.h); the platform record "expert_kernels" holds them for all measured devices.
+// Kernels of an expert layer: GEMMs of many experts in one launch ("grouped GEMMs"), and the kernels that
+// sort and move their tokens. A closed form with seven rates per device and element type, fitted to measured
+// layers (calibrate/expert_fit.h). The platform record "expert_kernels" has them for all measured devices.
 //
 //   ExpertKernels kernels = ...;                                   // of the platform's record
-//   const auto rates = kernels.rates(device, DType::bf16);        // its own, or of its relatives
+//   const auto rates = kernels.rates(device, DType::bf16);        // of the device or its relatives
 //   grouped_product_us(*rates, figures, {.experts = 16, .m = 2048, .n = 1536, .k = 2048})
 //
-// A product: whole tiles of rows per expert, spread over the SMs; arithmetic of a tile over the peak of one SM, with
-// k a few hundred deeper than it is, for filling the pipelines; or the bytes of all operands over the memory
-// bandwidth; the sharp sum of both.
+// A grouped GEMM: whole tiles of rows per expert, spread over the SMs. Its time is the sharp sum of two
+// times: arithmetic of the tiles at the peak of one SM, with k a few hundred deeper to fill the pipelines,
+// and the bytes of all operands at the memory bandwidth.
 #pragma once
 
 #include <array>
@@ -30,70 +30,75 @@
 
 namespace stepcast {
 
-// Of one device and type of operands.
+// Fitted rates of one device and operand type.
 struct ExpertRates {
   std::string device, architecture;
   DType dtype = DType::bf16;
   double startup_us = 30;        // sorting tokens, launches: once per layer
-  double arithmetic_share = 1;   // of the peak, by a tile of endless rows
-  double memory_share = 0.85;    // of the bandwidth, by the operands of products
+  double arithmetic_share = 1;   // of the peak, by a tile with many rows
+  double memory_share = 0.85;    // of the bandwidth, by the operands of GEMMs
   double fill_depth = 400;       // added to k
-  double tile_rows = 60;         // of which a tile reaches half of its rate
+  double tile_rows = 60;         // rows at which a tile reaches half of its rate
   double movement_factor = 1.5;  // time of activation and permutation over their bytes at the bandwidth
-  double per_expert_us = 0.08;   // of one layer
+  double per_expert_us = 0.08;   // per local expert, once per layer
   double log_p10 = -0.2, log_p90 = 0.2;  // ln(measured / predicted) of layers, held out by model
-  std::uint64_t n_rows = 0;
-  // What the closed form leaves of the layers of the device, in ln, over ExpertFeatures: which kernels libraries choose
-  // goes with the sizes of a layer. Nothing where none was learned, or of several devices together.
+  std::uint64_t n_rows = 0;              // measured layers behind the fit
+  // Correction of the closed form in ln over ExpertFeatures, since the kernels that libraries choose depend
+  // on the sizes of a layer. Null where none was learned, or for the mean of several devices.
   std::shared_ptr<const GradientTrees> learned;
-  // Weights of one product of one expert, in ln, that layers were measured with, and the band of other layers with these:
-  // which kernels libraries choose is known there. Empty: the band above holds for all.
+  // ln of the weights of one GEMM of one expert in the measured layers, and the band of other layers with
+  // such weights, where the choice of kernels is known. Empty: log_p10 and log_p90 apply to all layers.
   std::vector<double> known_weights;
   double known_log_p10 = -0.2, known_log_p90 = 0.2;
-  // Whose rates these are, where a sibling of the device was measured: times are those of the sibling, moved by its factors.
+  // The sibling that the rates belong to, where only a sibling of the device was measured: times of the
+  // sibling are then scaled by its factors. Null: the rates are of the device or a mean.
   std::shared_ptr<const KernelSibling> sibling;
 
   friend bool operator==(const ExpertRates&, const ExpertRates&) = default;
 };
 
-// What a correction is learned over: logarithms of the rows and the number of experts, whether rows differ from expert to
-// expert, logarithm of the weights of one product of one expert, and of the choices of an expert that this rank sorts over
-// those that it serves. A product does not say the last one, and takes the mean.
+// Inputs of the correction: ln(rows), ln(number of experts), whether rows differ between experts, ln(weights
+// of one GEMM of one expert), and ln(expert choices that this rank sorts over those that it serves). A single
+// GEMM does not know the last one and averages over it.
 using ExpertFeatures = std::array<float, 5>;
 [[nodiscard]] ExpertFeatures expert_features(double rows, double experts, bool uneven, double weights,
                                              double sorted_over_served = 1);
 
-// Of a time that `rates` give to an expert with so many weights in one product (or in two, up and gate), each side, in ln.
+// Band (ln, each side) of a time from `rates`, for an expert with `weights` weights in one GEMM (or in two,
+// up and gate).
 struct ExpertBand {
   double log_p10, log_p90;
 };
 [[nodiscard]] ExpertBand expert_band(const ExpertRates& rates, double weights);
 
-// C[m, n] = A[m, k] B[k, n], `experts` times at once.
+// C[m, n] = A[m, k] B[k, n], for `experts` experts in one launch.
 struct GroupedProduct {
   double experts = 1;
   double m = 0, n = 0, k = 0;    // of one expert, on average
-  bool uneven = false;           // rows differ from expert to expert: half a tile of each is empty
+  bool uneven = false;           // rows differ between experts: half a tile of each is empty on average
   double operand_bytes = 2;      // of an element
-  double output_bytes = 2;       // written, and read where it is added to
-  bool weight_gradient = false;  // tokens are k: C[m, n] has the extents of the weights
+  double output_bytes = 2;       // written, and read where it is accumulated
+  bool weight_gradient = false;  // tokens are k, and C[m, n] has the extents of the weights
 };
+// Time in us of a grouped GEMM.
 [[nodiscard]] double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device,
                                         const GroupedProduct& product);
 
-// All that one rank does for its experts: sort and copy tokens, up (and gate), activation, down, weighted sum.
+// The work of one rank for its experts: sort and copy tokens, up (and gate), activation, down, weighted sum.
 struct ExpertLayer {
   double tokens = 0;  // of all ranks of the layer that see the same tokens, before routing
-  double hidden_size = 0, expert_ffn_size = 0;  // the latter of one rank
+  double hidden_size = 0, expert_ffn_size = 0;  // expert_ffn_size: of one rank
   double experts_per_token = 1;
-  double local_experts = 1;
-  double visits = 0;  // of tokens to experts of this rank
-  bool gated = true, uneven = false;
+  double local_experts = 1;           // experts on this rank
+  double visits = 0;                  // tokens routed to experts of this rank, counted per expert
+  bool gated = true, uneven = false;  // gated: two up GEMMs; uneven: rows differ between experts
 };
 [[nodiscard]] ExpertFeatures features_of(const ExpertLayer& layer);
+// Time in us of a layer, forward.
 [[nodiscard]] double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device,
                                      const ExpertLayer& layer);
 
+// The rates of all measured devices, as a platform record.
 class ExpertKernels {
  public:
   // Name and `kind` of the record.
@@ -101,20 +106,21 @@ class ExpertKernels {
 
   std::vector<ExpertRates> measured;
 
-  // Of this device; else of its sibling, moved by its factors (KernelSibling::time_ratio); else the mean of its
-  // architecture, else of all, each with a wider band. 16-bit types share theirs; a narrow type that was not measured takes
-  // the nearest one that was. Nothing if nothing is measured.
+  // Rates of this device; else of its sibling with the factors of KernelSibling::time_ratio; else the mean of
+  // its architecture, else of all devices, each step with a wider band. 16-bit types share rates; an
+  // unmeasured narrow type takes the nearest measured one. None if nothing is measured.
   [[nodiscard]] std::optional<ExpertRates> rates(const Device& device, DType dtype,
                                                  const std::optional<KernelSibling>& sibling = {}) const;
 
-  // Keys: rates[] of (device, architecture, dtype, startup_us, ..., optional `learned` trees, optional `known_weights` with
-  // `known_log_p10` and `known_log_p90`). Errors: a rate that is missing or not above 0, trees that cannot be read.
+  // Keys: rates[] of (device, architecture, dtype, startup_us, ..., optional `learned` trees, optional
+  // `known_weights` with `known_log_p10` and `known_log_p90`). Errors: a rate that is missing or not above 0,
+  // unreadable trees.
   [[nodiscard]] static Result<ExpertKernels> read(const JsonValue& parameters);
   [[nodiscard]] JsonValue write() const;
 };
 
-// Products of a batch that say what type they write are those of experts and their weights: products of unfused
-// attention write the type they read.
+// Whether an operation is a grouped GEMM of experts: a batched forward GEMM with a stated output type. GEMMs
+// of unfused attention write the type they read and state none.
 [[nodiscard]] bool is_expert_product(const Operation& operation);
 
 }  // namespace stepcast

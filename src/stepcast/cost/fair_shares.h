@@ -1,7 +1,7 @@
-// Rates of flows that share links, max-min fair: no flow can get more without another one, that has no more than it,
-// getting less. What transports with fair queues and equal round trips come to.
+// Max-min fair rates of flows that share links: no flow can get more unless a flow with no higher rate gets
+// less. Transports with fair queues and equal round trips converge to these rates.
 //
-//   // Two flows that want all of one link get half of it each.
+//   // Two flows that each want a whole link get half of the link each.
 //   fair_rates({{.demand = 1, .passes = {{0, 1}}}, {.demand = 1, .passes = {{0, 1}}}}, {1.0})   // {0.5, 0.5}
 #pragma once
 
@@ -11,18 +11,19 @@
 
 namespace stepcast {
 
-// Flows that are alike: each wants `demand`, and so many of them pass every link.
+// A class of equal flows: the demand of each flow, and the number of its flows on every link.
 struct FlowClass {
   struct Passage {
-    std::size_t link = 0;  // position among the capacities
-    double flows = 1;
+    std::size_t link = 0;  // index into the capacities
+    double flows = 1;      // flows of the class on this link
   };
-  double demand = 1;
+  double demand = 1;  // upper limit of the rate of a flow
   std::vector<Passage> passes;
 };
 
-// What each flow of every class gets, in the unit of demands and capacities. Links are filled together until one is full,
-// its flows keep what they have then (Bertsekas and Gallager, Data Networks, 6.5.2).
+// The rate of a flow of each class, in the unit of demands and capacities. Progressive filling: all rates
+// grow together until a link is full; then its flows keep their rate (Bertsekas and Gallager, Data Networks,
+// 6.5.2). O(classes^2 links).
 [[nodiscard]] std::vector<double> fair_rates(std::span<const FlowClass> classes,
                                              std::span<const double> capacities);
 

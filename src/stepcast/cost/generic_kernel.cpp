@@ -10,32 +10,35 @@
 #include "stepcast/cost/detail/shape_cost.h"
 #include "stepcast/platform/device_generation.h"
 
+// Generic kernel records: terms, kriging over devices, reading and writing, and evaluation.
+
 namespace stepcast {
 namespace {
 
 constexpr std::size_t kParameters = kMostGenericTerms + 1;
 
-// Found by leaving out every GPU of the neusight_train files in turn (mean over five operation classes); half
-// and twice of each change the mean error by less than a tenth.
-constexpr double kYearsOfDistance = 4;   // between architectures that are one apart
-constexpr double kMemoryDistance = 1.2;  // between stacked memory and chips beside the GPU
+// Found by leaving out every GPU of the neusight_train files in turn (mean over five operation classes).
+// Halving or doubling each of them changes the mean error by less than a tenth.
+constexpr double kYearsOfDistance = 4;   // years between architectures at a distance of 1
+constexpr double kMemoryDistance = 1.2;  // between stacked memory and memory chips on the board
 constexpr double kVendorDistance = 0.8;  // assumed
-// Rate of products of a vendor that nobody measured over what those of the others say at the same share of the peak:
-// hipBLASLt on an MI300X, 512x4096x4096 to 512x10240x4096 of Flux traces: too short for the power limit, which slows long runs of
-// whatever kernels.
+// GEMM rate on a vendor without measurements over the rate that records of other vendors predict at the same
+// share of the peak: hipBLASLt on an MI300X, 512x4096x4096 to 512x10240x4096 of Flux traces. These are too
+// short for the power limit, which slows long runs of any kernel.
 constexpr double kProductsOfOtherVendor = 0.62;
-constexpr double kOwnVariance = 0.4;   // of a device against devices at the same place
-constexpr double kAnalyticWeight = 1;  // of the uncorrected analytic model, in devices
-// Share of the likeness of the nearest device from which others are relatives: assumed.
+constexpr double kOwnVariance = 0.4;   // variance between devices at the same place
+constexpr double kAnalyticWeight = 1;  // weight of the uncorrected analytic model, in devices
+// Devices with at least this share of the similarity of the nearest device are relatives. Assumed.
 constexpr double kRelativeLikeness = 0.8;
 
-// Sum of squares of three differences of places.
+// Squared Euclidean distance.
 double squared_distance(const DevicePlace& a, const DevicePlace& b) {
   const double g = a.generation - b.generation, m = a.memory - b.memory, v = a.vendor - b.vendor;
   return g * g + m * m + v * v;
 }
 
-// Solves the small symmetric positive definite system in place by elimination.
+// Solves a small symmetric positive definite system in place by Gauss-Jordan elimination. `rhs`: [n, n_rhs],
+// replaced by the solution.
 void solve(std::vector<double>& matrix, std::vector<double>& rhs, std::size_t n, std::size_t n_rhs) {
   for (std::size_t i = 0; i < n; ++i) {
     const double pivot = std::max(matrix[i * n + i], 1e-12);
@@ -50,7 +53,7 @@ void solve(std::vector<double>& matrix, std::vector<double>& rhs, std::size_t n,
   }
 }
 
-// How much larger than itself a side is when it is made of whole tiles.
+// Relative increase of a side that is rounded up to whole tiles.
 double padding_of(double side, double tile) { return std::ceil(side / tile) * tile / side - 1; }
 
 double log2_clamped(double value) { return std::log2(std::clamp(value, 1e-9, 1e18)); }
@@ -61,7 +64,8 @@ DevicePlace place_of(const Device& device) {
   const DeviceGeneration& generation = generation_of(device);
   DevicePlace place;
   place.generation = generation.first_sold_year / kYearsOfDistance;
-  // Chips beside the GPU reach less of their bandwidth than stacks do: their error correction uses it.
+  // Memory chips on the board reach less of their bandwidth than stacks, since their error correction takes
+  // some.
   const bool chips = generation.memory_chips || device.name.find("RTX") != std::string::npos ||
                      device.memory_bandwidth.value() < 550e9;
   place.memory = chips ? 0 : kMemoryDistance;
@@ -81,9 +85,9 @@ std::string_view generic_family(const Operation& operation) {
   const auto* s = std::get_if<ElementwiseShape>(&operation.shape);
   if (s == nullptr) return family_of(operation);
   switch (s->function) {
-    case ElementwiseFunction::gelu:            // as much arithmetic as bytes
+    case ElementwiseFunction::gelu:            // as much arithmetic as memory traffic
     case ElementwiseFunction::masked_fill:     // two kernels
-    case ElementwiseFunction::rotary_unfused:  // many
+    case ElementwiseFunction::rotary_unfused:  // many kernels
       return family_of(operation);
     default: return kStreamingFamily;
   }
@@ -107,7 +111,7 @@ std::size_t generic_terms(const Operation& operation, const AnalyticTime& analyt
     return 3;
   }
   if (!analytic.work.matrix) return 1;
-  // Length of the run, and how far arithmetic outweighs memory.
+  // Length of the run, and the ratio of arithmetic to memory time.
   const double length = (log2_clamped(analytic.time.value()) - 9) / 4;
   terms[1] = std::clamp(length, -1.5, 0.0);
   terms[2] = std::clamp(length, 0.0, 1.5);
@@ -116,7 +120,7 @@ std::size_t generic_terms(const Operation& operation, const AnalyticTime& analyt
   const double intensity = log2_clamped(flops_us / std::max(bytes_us, 1e-9)) / 4;
   terms[3] = std::clamp(intensity, -1.0, 0.0);
   terms[4] = std::clamp(intensity, 0.0, 1.0);
-  // The shape of the product.
+  // The shape of the GEMM.
   const auto& sides = shape.sides;
   terms[5] = std::clamp(log2_clamped(std::min(sides.m, sides.n) / 64), -4.0, 0.0) / 4;
   terms[6] = std::clamp(log2_clamped(sides.n / 128), -2.0, 2.0) / 2;
@@ -156,7 +160,8 @@ GenericParameters GenericKernel::parameters_at(const DevicePlace& place,
     if (i != left_out) known.push_back(&devices[i]);
   const std::size_t n = known.size();
   if (n == 0) return usual;
-  // K^-1 [1, k, B]: ones, likeness to `place`, parameters.
+  // K^-1 [1, k, B]: ones, similarity to `place`, parameters. Ordinary kriging with the analytic model as one
+  // more device of weight kAnalyticWeight in the mean.
   constexpr std::size_t kColumns = 2 + kParameters;
   std::vector<double> matrix(n * n), rhs(n * kColumns);
   std::vector<double> k(n);
@@ -207,7 +212,7 @@ std::vector<double> GenericKernel::spread_at(const DevicePlace& place,
     for (std::size_t c = 0; c < kParameters; ++c) mean[c] += m->parameters[c] / n;
   double nearest = 0;
   for (const Measured* m : known) nearest = std::max(nearest, likeness(place, m->place));
-  // What is left where a device at the same place is known: a third.
+  // Remaining share of the spread; at least 0.3, even with a device at the same place.
   const double share = std::max(0.3, 1 - nearest * nearest / (1 + kOwnVariance));
   std::vector<double> out(kParameters * kParameters, 0);
   for (const Measured* m : known)
@@ -215,7 +220,8 @@ std::vector<double> GenericKernel::spread_at(const DevicePlace& place,
       for (std::size_t b = 0; b < kParameters; ++b)
         out[a * kParameters + b] +=
             share * (m->parameters[a] - mean[a]) * (m->parameters[b] - mean[b]) / std::max(1.0, n - 1);
-  // Few devices cannot show all ways to differ: a quarter of the floor and a tenth of every factor more.
+  // Few devices cannot show every difference: adds a variance of 0.05 to the log floor and 0.01 to every
+  // factor.
   for (std::size_t a = 0; a < kParameters; ++a) out[a * kParameters + a] += a == 0 ? 0.05 : 0.01;
   return out;
 }
@@ -231,17 +237,20 @@ JsonValue band_json(const GenericBand& band) {
   return out;
 }
 
+// A finite number under `key`. Error: missing or not a number.
 Result<double> number_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   if (value == nullptr || !value->is_number() || !std::isfinite(value->number()))
     return Error{fmt::format("`{}` is missing or no finite number", key)};
   return value->number();
 }
+// A text under `key`. Error: missing or not a text.
 Result<std::string> text_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   if (value == nullptr || !value->is_text()) return Error{fmt::format("`{}` is missing or no text", key)};
   return value->text();
 }
+// A band under `key`. Errors: missing, or log_p10 above log_p90.
 Result<GenericBand> band_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
@@ -252,8 +261,8 @@ Result<GenericBand> band_of(const JsonValue& object, std::string_view key) {
   return band;
 }
 
-constexpr double kMostParameter = 50;  // exp() of more is no time
-constexpr double kMostBand = 5;
+constexpr double kMostParameter = 50;  // limit of stored exponents, so that exp() stays a usable time
+constexpr double kMostBand = 5;        // limit of the band in ln
 
 }  // namespace
 
@@ -364,6 +373,7 @@ Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
 
 namespace {
 
+// Short kernels do not reach the power limit; used for GEMMs of unmeasured vendors.
 Device without_power_limit(Device device) {
   device.power_limit_W.reset();
   return device;
@@ -387,7 +397,7 @@ Status GenericKernels::add(const ModelRecord& record) {
                       return m.place.vendor == place.vendor;
                     })};
   };
-  // A record that was adapted to this device stands before the one it came from.
+  // A record that was adapted to this device has priority over the general one.
   const auto same = std::ranges::find_if(kernels_, [&](const auto& k) {
     return k->header.family == header.family && k->header.dtype == header.dtype &&
            k->header.direction == header.direction;
@@ -441,6 +451,8 @@ std::optional<Estimate> GenericKernels::estimate(const Operation& operation,
     generic_features(operation, analytic, model.figures(), features);
     us *= std::exp(tree_correction(*k->trees, features));
   }
+  // Records of other vendors: the rate is corrected by kProductsOfOtherVendor, without counting the power
+  // limit twice.
   if (k->of_other_vendors && std::holds_alternative<GemmShape>(operation.shape)) {
     const double floor_us = std::min(us, model.figures().kernel_floor_us);
     const double unlimited = without_power_limit_.time(operation) / analytic.time;

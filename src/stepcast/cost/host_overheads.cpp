@@ -12,6 +12,8 @@
 #include "stepcast/operation/overhead_name.h"
 #include "stepcast/platform/host_spread_kind.h"
 
+// Lookup of host overheads by operator, with fallbacks from the exact name to families and to all operators.
+
 namespace stepcast {
 namespace {
 
@@ -24,15 +26,18 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// Operators of the autograd engine and backward formulas.
 bool is_backward(std::string_view op) {
   return op.starts_with("autograd::") || op.starts_with("torch::autograd::") || contains(op, "Backward");
 }
 
+// Family of a runtime call, by parts of its name (CUDA and HIP).
 std::string_view family_of_call(std::string_view call) {
   if (contains(call, "Synchronize")) return "(synchronization)";
   if (contains(call, "Memcpy") || contains(call, "Memset")) return "(copy)";
   if (contains(call, "Launch")) return "(launch)";
-  // Calls of a program's begin, or that wait for the device as they free memory: milliseconds.
+  // Calls at the start of a program, or calls that wait for the device while they free memory: milliseconds
+  // each.
   for (const std::string_view part : {"Malloc", "Free", "Alloc", "Create", "Destroy", "Module", "Init"})
     if (contains(call, part)) return "(set-up)";
   return "(other call)";
@@ -45,6 +50,7 @@ std::string_view family_of_operator(std::string_view op) {
   return role == OpRole::view ? "(view)" : "(operator)";
 }
 
+// A finite number of 0 or more under `key`. Error: missing or another value.
 Result<double> number_at_least_0(const JsonValue& op, std::string_view key) {
   const JsonValue* value = op.find(key);
   if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
@@ -53,6 +59,7 @@ Result<double> number_at_least_0(const JsonValue& op, std::string_view key) {
   return value->number();
 }
 
+// One entry of a launch table.
 Result<OpLaunches> read_op(const JsonValue& value) {
   if (!value.is_object()) return Error{"found no object"};
   OpLaunches op;
@@ -73,6 +80,7 @@ Result<OpLaunches> read_op(const JsonValue& value) {
 
 std::string_view to_string(OverheadTimeSource ground) { return kGroundNames[ground]; }
 
+// Generated backward names end with a number ("AddmmBackward0").
 std::string_view overhead_name(std::string_view op) {
   const std::size_t digits = op.find_last_not_of("0123456789") + 1;
   const bool generated = digits < op.size() && op.substr(0, digits).ends_with("Backward");
@@ -124,6 +132,7 @@ JsonValue write_launches(const LaunchTable& launches) {
 Result<HostOverheads> HostOverheads::of(const Platform& platform, const HostOverheadOptions& options) {
   HostOverheads host;
   for (const OverheadRecord& record : *platform.overheads) {
+    // Cost of the profiler in this record: events per occurrence times the cost per event.
     const double taken_off = options.profiler_cost_us * record.profiler_events.value_or(0);
     const auto without_profiler = [&](double us) { return std::max(0.0, us - taken_off); };
     HostOverhead one;
@@ -149,11 +158,13 @@ Result<HostOverheads> HostOverheads::of(const Platform& platform, const HostOver
   return host;
 }
 
+// Keys of records are "T1/aten::addmm"; an empty name is the record of all operators.
 const HostOverhead* HostOverheads::find(OverheadType type, std::string_view op) const {
   const auto found = records_.find(fmt::format("{}/{}", to_string(type), op));
   return found == records_.end() ? nullptr : &found->second;
 }
 
+// Order: exact name, less special names (less_special()), family, all operators.
 HostOverhead HostOverheads::time(OverheadType type, std::string_view op) const {
   const auto on = [](const HostOverhead& record, OverheadTimeSource ground) {
     HostOverhead out = record;
@@ -170,6 +181,7 @@ HostOverhead HostOverheads::time(OverheadType type, std::string_view op) const {
 
 double HostOverheads::us_per_launch() const {
   double us = 0, n = 0;
+  // us: all recorded host time. n: launches and copies.
   for (const OverheadType type :
        {OverheadType::t1, OverheadType::t2, OverheadType::t3, OverheadType::t4, OverheadType::t5})
     if (const HostOverhead* all = find(type, {})) us += all->mean_us * static_cast<double>(all->n);

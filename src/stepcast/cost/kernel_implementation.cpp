@@ -11,9 +11,9 @@ struct Pattern {
   KernelImplementation implementation;
 };
 
-// The first part that a name holds decides; from the special to the general. Names in lower case.
+// The first pattern that occurs in the lower-case name decides, so special patterns come before general ones.
 constexpr Pattern kPatterns[] = {
-    // At the end of a name, where "align128" does not end so.
+    // With the closing bracket: these end the name, so "align128" does not match.
     {"_align1>", KernelImplementation::pieces_of_one},
     {"_align2>", KernelImplementation::pieces_of_two},
     {"max_pool_backward", KernelImplementation::pooling_backward},

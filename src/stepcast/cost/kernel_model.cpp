@@ -22,37 +22,43 @@
 #include "stepcast/platform/changed_figures.h"
 #include "stepcast/platform/host_spread_kind.h"
 
+// Choice of the model for an operation. A record of exactly the operation answers first. Missing records are
+// derived from related ones (other dtype, forward for backward, other GEMM layouts) by measured or analytic
+// ratios. Every derivation widens the band.
+
 namespace stepcast {
 namespace {
 
 constexpr std::size_t kNoRecord = detail::KernelRecords::kNone;
 
-// Gradients of a matrix product from its forward kernel in the layout of the gradient: medians over the 61
-// shapes of simumax_a100_pcie_efficiency.csv, efficiency of TN over that of NN (0.738 / 0.739), and over that
-// of NT with accumulation into fp32 (0.738 / 0.704).
+// Time of the gradients of a GEMM relative to the forward kernel in the layout of the gradient: medians over
+// the 61 shapes of simumax_a100_pcie_efficiency.csv, efficiency of TN over NN (0.738 / 0.739), and over NT
+// with accumulation into fp32 (0.738 / 0.704).
 constexpr double kInputGradientFactor = 1.0;
 constexpr double kWeightGradientFactor = 1.05;
 
-// What an answer borrowed from another record loses in certainty, each side, in ln: assumed.
+// Widening of the band, each side, in ln, of answers that are derived from another record: assumed.
 constexpr double kOtherDType = 0.05;    // fp16 for bf16
-constexpr double kFromForward = 0.08;   // gradients, or one layout of a product, from another one
+constexpr double kFromForward = 0.08;   // gradients, or one GEMM layout, from another one
 constexpr double kFromAnalytic = 0.15;  // scaled by a ratio of the analytic model
 
-// Work below the least that was measured, in ln: from half of it on the answer moves to the analytic model,
-// at an eighth it has arrived; a quarter of the way that it moved is added to the band. Assumed.
+// Work below the smallest measured work, by its distance in ln: from half of that work on, the answer is
+// blended into the analytic model; at an eighth it is fully analytic. A quarter of the correction is added
+// to the band. Assumed.
 constexpr double kHandOverFrom = 0.7, kHandOverTo = 2.1, kHandOverWidening = 0.25;
 
-// A floor of more kernels than this on the device is a gap of the host that ran the benchmark: optimizers of the A100 and
-// GH200 files have one of 2,200 and 1,400, all other records of at most 170 (convolutions of the P4).
+// A record floor longer than this many kernel floors is a host gap of the benchmark: optimizers of the A100
+// and GH200 files have 2,200 and 1,400, all other records at most 170 (convolutions of the P4).
 constexpr double kKernelsOfHostGap = 500;
 
-// Of the way that a sibling's time moved to become this device's, each side of its band: assumed, as above.
+// Share of the correction from a sibling's time to this device's that widens the band, each side: assumed, as
+// above.
 constexpr double kSiblingWidening = 0.25;
 
-// Places of the extents of a product among the features of the set "matrix_1".
+// Indices of the extents of a GEMM among the features of the set "matrix_1".
 constexpr std::size_t kLogM = 0, kLogN = 1, kLogK = 2;
 
-// fp16 and bf16 run on the same units and move the same bytes.
+// The 16-bit type with the same units and sizes; `unknown` for all other types.
 DType alike(DType dtype) {
   if (dtype == DType::fp16) return DType::bf16;
   if (dtype == DType::bf16) return DType::fp16;
@@ -70,7 +76,7 @@ Operation with(const Operation& operation, Direction direction) {
   return out;
 }
 
-// A time in the making.
+// An estimate under construction, with the band in ln relative to `us`.
 struct Answer {
   double us = 0;
   double log_low = 0, log_high = 0;
@@ -81,6 +87,7 @@ struct Answer {
   bool layout_measured = false;   // as in ExplainedEstimate
   bool sustained = false;         // as in ExplainedEstimate
 
+  // Time multiplied by `factor`, band widened by `wider` on each side.
   [[nodiscard]] Answer scaled(double factor, double wider) const {
     Answer out = *this;
     out.us *= factor;
@@ -90,7 +97,7 @@ struct Answer {
   }
 };
 
-// One after the other; their errors go the same way.
+// Two times one after the other; their errors are assumed fully correlated.
 Answer sum(const Answer& a, const Answer& b) {
   Answer out = a;
   out.us = a.us + b.us;
@@ -104,7 +111,8 @@ Answer sum(const Answer& a, const Answer& b) {
   return out;
 }
 
-// Answers to single questions; layouts are asked for again and again.
+// Thread-safe cache of answers, since layouts repeat the same operations. Sharded by hash; a full shard is
+// cleared.
 class Memo {
  public:
   [[nodiscard]] std::optional<ExplainedEstimate> find(const Operation& operation, std::size_t hash) {
@@ -142,27 +150,34 @@ struct KernelModel::Impl {
   AnalyticModel analytic;
   GenericKernels generic;
   detail::KernelRecords fitted;
-  std::vector<std::string> skipped;  // before they are asked
+  std::vector<std::string> skipped;  // problems that are known before any record is used
   Memo memo;
-  // The device as it was measured, where a platform file changed figures since; null elsewhere.
+  // The device as it was measured, where a platform file changed its figures; null elsewhere.
   std::unique_ptr<Impl> as_measured;
   std::vector<bool> is_changed;  // [record] measured with other figures
 
   void add(const ModelRecord& record);
-  // True if the record was fitted on operations that differ from this one in their sizes only.
+  // Whether the record was fitted on operations that differ from this one only in sizes.
   [[nodiscard]] bool covers(std::size_t record, const Operation& operation) const;
 
   [[nodiscard]] Answer answer(const Operation& operation) const;
-  // By records and figures alone, as if no figure had changed since.
+  // From records and figures alone, without correction for changed figures.
   [[nodiscard]] Answer plain_answer(const Operation& operation) const;
+  // Each of these returns none where the records that it needs are missing. From the record of the operation
+  // itself:
   [[nodiscard]] std::optional<Answer> from_record(const Operation& operation) const;
+  // From the other 16-bit type:
   [[nodiscard]] std::optional<Answer> from_other_dtype(const Operation& operation) const;
+  // Backward directions, from forward times:
   [[nodiscard]] std::optional<Answer> from_forward(const Operation& operation) const;
+  // A GEMM gradient, from forward GEMMs in the layouts of the gradients:
   [[nodiscard]] std::optional<Answer> gradient_of_product(const Operation& operation) const;
+  // A single GEMM in an unmeasured layout, from batched GEMMs in that layout:
   [[nodiscard]] std::optional<Answer> from_batched_product(const Operation& operation) const;
+  // A forward GEMM in an unmeasured layout, from measured gradients:
   [[nodiscard]] std::optional<Answer> from_measured_gradient(const Operation& operation) const;
   [[nodiscard]] Answer from_figures(const Operation& operation) const;
-  // A record in this dtype or one like it.
+  // A record in this dtype or the other 16-bit one.
   [[nodiscard]] std::optional<Answer> measured(const Operation& operation) const {
     if (auto a = from_record(operation)) return a;
     return from_other_dtype(operation);
@@ -170,8 +185,9 @@ struct KernelModel::Impl {
 
   [[nodiscard]] Answer to_answer(std::size_t record, const FittedTime& time,
                                  const Operation& operation) const;
-  // How much of an answer the analytic model gives: nothing within the measured work, all of it far below.
+  // Share of the analytic model in an answer: 0 within the measured work, 1 far below it.
   [[nodiscard]] double share_of_analytic(std::size_t record, const FittedTime& time) const;
+  // The final estimate: at least the lower bound, band capped at a factor of e^5.
   [[nodiscard]] Estimate to_estimate(const Operation& operation, const Answer& answer) const {
     const double bound = analytic.lower_bound(operation).value();
     const double time = std::max(answer.us, bound);
@@ -182,7 +198,7 @@ struct KernelModel::Impl {
 };
 
 void KernelModel::Impl::add(const ModelRecord& record) {
-  // These have readers of their own.
+  // Records of these kinds are read elsewhere.
   for (const std::string_view other :
        {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, kHostSpreadKind,
         RelatedSystems::kRecordKind, ExpertKernels::kRecordKind, ExpertExchange::kRecordKind,
@@ -207,9 +223,10 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
 }
 
 double KernelModel::Impl::share_of_analytic(std::size_t record, const FittedTime& time) const {
-  // The floor of a record is what its benchmark launched, gaps of the host included. Far below the measured
-  // work nothing else is left of it, and the figures of the device say more. Where it is a gap, they say more of all
-  // that was not measured: the gap is as long with less to do, or with another kind of it.
+  // The floor of a record is the launch of its benchmark, including host gaps. Far below the measured work
+  // only the floor remains, and the figures of the device are more accurate. If the floor is a host gap, they
+  // are more accurate for everything unmeasured, since a gap has the same length for other amounts or kinds
+  // of work.
   const double kernel_floor_us = analytic.device().kernel_floor.value_or(Microseconds{0}).value();
   const bool host_gap =
       kernel_floor_us > 0 && fitted.kernel(record).reference.floor_us > kKernelsOfHostGap * kernel_floor_us;
@@ -258,15 +275,15 @@ std::optional<Answer> KernelModel::Impl::from_record(const Operation& operation)
   }
   const Answer answer = to_answer(record, time, operation);
   if (covers(record, operation)) return answer;
-  // Another implementation of attention than the measured one: scaled as the analytic model says.
+  // Another attention kernel than the measured ones: scaled by the ratio of the analytic model.
   Operation measured_one = operation;
   std::get<AttentionShape>(measured_one.shape).kernel = fitted.kernel(record).attention_kernels.front();
   const double factor = analytic.time(operation) / analytic.time(measured_one);
   return answer.scaled(factor, kFromAnalytic);
 }
 
-// A product in the layout of a gradient that its own record did not measure, as the gradient that it is, where those were
-// measured: the way back of gradient_of_product().
+// A forward GEMM in the layout of a gradient, with only gradients measured in it: priced as that gradient.
+// The inverse of gradient_of_product().
 std::optional<Answer> KernelModel::Impl::from_measured_gradient(const Operation& operation) const {
   const auto* product = std::get_if<GemmShape>(&operation.shape);
   if (product == nullptr || product->batch != 1 || operation.direction != Direction::forward)
@@ -283,11 +300,11 @@ std::optional<Answer> KernelModel::Impl::from_measured_gradient(const Operation&
   return answer;
 }
 
-// A product whose layout its own record did not measure, from batches of products in that layout: as many of
-// the sizes that were measured as make up the one that is asked for. (The record itself, asked for a single
-// product far larger than any it saw, goes up to the peak.) Gradients of weights (nt) are taken as those of
-// inputs (nn): both read an operand along its rows, and on P4 and P100 large products that read none so (tn)
-// take up to three times as long. In fp32 alone: matrix units do not care (kInputGradientFactor).
+// A GEMM in a layout that its record did not measure, from batched GEMMs in that layout: split into as many
+// measured sizes as make up its extents. (The record for single GEMMs would predict up to the peak for sizes
+// far beyond the measured ones.) Weight gradients (nt) use the layout of input gradients (nn): both read an
+// operand along its rows, and on P4 and P100 large GEMMs that do not (tn) take up to three times as long.
+// Only in fp32: the layout does not matter on matrix units (kInputGradientFactor).
 std::optional<Answer> KernelModel::Impl::from_batched_product(const Operation& operation) const {
   const auto* product = std::get_if<GemmShape>(&operation.shape);
   if (product == nullptr || product->batch != 1 || operation.dtype != DType::fp32 ||
@@ -307,7 +324,7 @@ std::optional<Answer> KernelModel::Impl::from_batched_product(const Operation& o
   };
   split(parts.n, kLogN, 1);
   split(parts.k, kLogK, 1);
-  split(parts.m, kLogM, parts.batch == 1 ? 2 : 1);  // a batch is two at the least
+  split(parts.m, kLogM, parts.batch == 1 ? 2 : 1);  // a batch has at least two GEMMs
   const Operation batch{parts, operation.dtype, Direction::forward};
   FittedTime time;
   const Operation* pointer = &batch;
@@ -334,12 +351,12 @@ std::optional<Answer> KernelModel::Impl::gradient_of_product(const Operation& op
     const GemmShape shape{.batch = s.batch, .m = m, .n = n, .k = k, .layout = layout};
     const auto answer = measured({shape, operation.dtype, Direction::forward});
     if (!answer) return std::nullopt;
-    // The layout is the gradient's own; borrowed times are wider already.
+    // The layout itself was measured; derived answers already have a wider band.
     if (answer->layout_measured) return answer;
     return answer->scaled(factor, answer->of_another_value ? 0 : kFromForward);
   };
-  // dA[m, k] = dC[m, n] B^T[n, k]; dB[k, n] = A^T[k, m] dC[m, n], written as its transpose.
-  // Batched products accumulate nothing: both gradients are like the forward.
+  // dA[m, k] = dC[m, n] B^T[n, k]; dB[k, n] = A^T[k, m] dC[m, n], written as its transpose. Batched GEMMs do
+  // not accumulate: both gradients are like the forward.
   const bool batched = s.batch > 1;
   const auto input =
       forward_of(s.m, s.k, s.n, batched ? GemmLayout::any : GemmLayout::nn, kInputGradientFactor);
@@ -356,7 +373,7 @@ std::optional<Answer> KernelModel::Impl::gradient_of_product(const Operation& op
     return both;
   }
   const Answer& wanted = operation.direction == Direction::input_gradient ? *input : *weight;
-  // Both together are known better where backward was measured.
+  // Where backward was measured, its total is more accurate: split in proportion.
   const auto backward = measured(with(operation, Direction::backward));
   if (!backward) return wanted;
   Answer part = *backward;
@@ -371,7 +388,7 @@ std::optional<Answer> KernelModel::Impl::from_forward(const Operation& operation
   if (std::holds_alternative<GemmShape>(operation.shape)) return gradient_of_product(operation);
   const Operation forward_operation = with(operation, Direction::forward);
   auto forward = from_record(forward_operation);
-  // How much longer backward takes: as in the other dtype, if both directions were measured there.
+  // Ratio of backward to forward: from the other dtype if both directions were measured there.
   const DType other = alike(operation.dtype);
   if (other != DType::unknown && forward) {
     const auto other_backward = from_record(with(operation, other));
@@ -397,7 +414,8 @@ Answer KernelModel::Impl::from_figures(const Operation& operation) const {
           false};
 }
 
-// What was measured takes as much longer or shorter as the analytic model says of the change.
+// With changed figures, a measured time is scaled by the ratio of the analytic model between the new and the
+// old figures.
 Answer KernelModel::Impl::answer(const Operation& operation) const {
   if (as_measured == nullptr) return plain_answer(operation);
   const Answer then = as_measured->plain_answer(operation);
@@ -407,8 +425,7 @@ Answer KernelModel::Impl::answer(const Operation& operation) const {
 
 Answer KernelModel::Impl::plain_answer(const Operation& operation) const {
   if (fitted.empty()) return from_figures(operation);
-  // The kernel that is asked for, measured in the other 16-bit type, is closer than another kernel in this
-  // one.
+  // The requested attention kernel in the other 16-bit type is closer than another kernel in this type.
   const auto* wanted = std::get_if<AttentionShape>(&operation.shape);
   if (wanted != nullptr && wanted->kernel != AttentionKernel::any) {
     const std::size_t own = fitted.find(operation);
@@ -422,7 +439,8 @@ Answer KernelModel::Impl::plain_answer(const Operation& operation) const {
     }
   }
   if (auto a = from_record(operation)) return *a;
-  // Attention kernels of two dtypes are often of two generations: the forward of this dtype counts more.
+  // Attention kernels of two dtypes are often of two generations, so the forward of this dtype has priority
+  // over the other dtype.
   const bool attention = std::holds_alternative<AttentionShape>(operation.shape);
   if (attention) {
     if (fitted.find(with(operation, Direction::forward)) != kNoRecord) {
@@ -477,8 +495,9 @@ ExplainedEstimate KernelModel::explain(const Operation& operation) const {
 
 void KernelModel::estimate(std::span<const Operation> operations, std::span<Estimate> out) const {
   const Impl& impl = *impl_;
-  // Operations of one record are evaluated together, a block at a time.
+  // Operations of one record are evaluated together in blocks, which amortises the evaluation of the trees.
   constexpr std::size_t kBlock = 64;
+  // Operations waiting for one record, with their index in the output.
   struct Waiting {
     std::size_t n = 0;
     std::array<const Operation*, kBlock> operations{};

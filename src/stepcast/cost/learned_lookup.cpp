@@ -11,16 +11,18 @@
 namespace stepcast {
 namespace {
 
-constexpr double kNoPooling = 1e-3;  // of the published features
-// A correction that is larger says that the measurement is of something else.
+constexpr double kNoPooling = 1e-3;  // as in the published features
+// Limit of a correction in ln; a larger one means that the measurement is of something else.
 constexpr double kMostCorrection = 3;
 
+// p-norm of two non-negative times.
 double norm(double a, double b, double p) {
   const double high = std::max(a, b), low = std::min(a, b);
   if (high <= 0) return 0;
   return high * std::pow(1 + std::pow(low / high, p), 1 / p);
 }
 
+// An array of kLookupFeatures finite numbers.
 Result<LookupFeatures> bounds(const JsonValue& value, std::string_view key) {
   STEPCAST_ASSIGN(const std::vector<double> numbers, finite_numbers(value, key, kLookupFeatures));
   LookupFeatures out{};
@@ -112,6 +114,7 @@ std::string LearnedLookup::record_name(DType dtype, Direction direction) {
 
 void LearnedLookup::correct(const LookupFeatures& features, LookupCost& cost) const {
   const Parameters& p = parameters_;
+  // Features outside of the training data are clamped to its range.
   LookupFeatures held = features;
   for (std::size_t f = 0; f < kLookupFeatures; ++f) held[f] = std::clamp(held[f], p.least[f], p.most[f]);
   const auto factor = [&](std::size_t work) {

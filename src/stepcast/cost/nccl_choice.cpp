@@ -7,27 +7,31 @@
 #include <optional>
 #include <vector>
 
+// NCCL's tuning tables and cost formulas.
+
 namespace stepcast {
 namespace {
 
 using PerProtocol = std::array<double, 3>;  // LL, LL128, Simple
 
-// Latencies, us: of a call, and of a hop over each kind of link.
+// Latencies in us, by protocol: of a call, and of a hop over each kind of link.
 constexpr PerProtocol kTreeBase = {6.8, 14.0, 8.4}, kRingBase = {6.6, 14.0, 8.4};
 constexpr PerProtocol kTreeNvlink = {0.6, 1.25, 4.0}, kRingNvlink = {0.6, 1.9, 3.4};
 constexpr PerProtocol kTreePcie = {1.0, 1.9, 4.0}, kRingPcie = {1.0, 2.5, 5.7};
 constexpr PerProtocol kTreeNetwork = {5.0, 8.5, 14.0}, kRingNetwork = {2.7, 4.0, 14.0};
 constexpr double kNvls_us = 25.0, kNvlsNetwork_us = 18.0, kNvlsTreeNetwork_us = 20.9;
 
-// Bandwidths. Caps of a channel, GB/s, on 1, 2 and 4 or more nodes.
+// Bandwidths in GB/s. Caps per channel are on 1, 2 and 4 or more nodes.
+// Caps of one GPU generation.
 struct Caps {
   double ring_ll_GBps;  // of all channels together
   double ring_ll128_GBps;
   std::array<double, 3> tree_GBps, tree_ll128_GBps;
-  double nvls_efficiency;                // 0: no NVLS
-  std::array<double, 2> nvls_tree_GBps;  // 2 nodes, 4 or more
+  double nvls_efficiency;                // of the links; 0: no NVLS
+  std::array<double, 2> nvls_tree_GBps;  // on 2 nodes, on 4 or more
   double channels;
 };
+// By NcclGeneration: Volta, Ampere, Hopper, Blackwell.
 constexpr std::array<Caps, 4> kCaps{{
     {39.0, 20.0, {26.5, 18.5, 10.0}, {20.0, 20.0, 20.0}, 0, {0, 0}, 12},
     {87.7, 20.0, {24.0, 23.6, 17.8}, {20.0, 20.0, 20.0}, 0, {0, 0}, 24},
@@ -37,23 +41,28 @@ constexpr std::array<Caps, 4> kCaps{{
 constexpr double kLl128Share = 0.92, kTreeShare = 0.92;
 constexpr double kTreeLlShare = 1 / 3.8;
 constexpr double kTreeLl128InNode = 7.0 / 9.0, kTreeLl128Beyond = 120.0 / 128.0;
-// What the search for rings gets of nominal links: 240 of 300, 370 of 450 and 720 of 900 GB/s.
+// Share of the nominal link bandwidth that NCCL's search for rings uses: 240 of 300, 370 of 450 and 720 of
+// 900 GB/s.
 constexpr double kLinkShare = 0.8;
 constexpr double kNetworkShare = 0.9;
-// The latencies were taken when Volta was new. Half of one is work of SMs, which goes with their clock, the rest the way
-// between GPUs. Assumed; of none, all and a half of it the last leaves machines that were left out nearest.
+// The latencies were measured when Volta was new. Half of each is taken as work of SMs, which scales with
+// their clock, the rest as transfer between GPUs. Assumed; of the shares 0, 0.5 and 1, 0.5 gives the lowest
+// error on held-out machines.
 constexpr double kClockOfLatencies_MHz = 1530;
 constexpr double kLatencyOfSms = 0.5;
 constexpr double kGBps = 1e9;
 
+// The group of a collective.
 struct Group {
   bool all_reduce = false;
   double n = 1, nodes = 1, per_node = 1;
-  std::size_t nodes_index = 0;  // of caps
+  std::size_t nodes_index = 0;  // index into arrays of caps by number of nodes
 };
 
+// Transfer time in us.
 double bytes_over(double bytes, double GBps) { return bytes / (1000 * GBps); }
 
+// Evaluates all algorithms for one message and keeps the fastest.
 class Choice {
  public:
   Choice(const NcclFabric& fabric, const Group& group, double bytes)
@@ -72,6 +81,7 @@ class Choice {
   }
 
  private:
+  // Keeps the candidate if it is faster than the best so far.
   void consider(NcclAlgorithm algorithm, std::size_t protocol, double latency_us, double transfer_us) {
     const double time_us = latency_us + transfer_us;
     if (best_.time_us > 0 && best_.time_us <= time_us) return;
@@ -85,10 +95,10 @@ class Choice {
                               std::min(kLl128Share * bus_bandwidth_, caps_.channels * caps_.ring_ll128_GBps),
                               bus_bandwidth_};
     const PerProtocol& inside = fabric_.nvlink ? kRingNvlink : kRingPcie;
-    // With one GPU per node a ring's hop over the network is the tree's.
+    // With one GPU per node, a hop of a ring over the network costs as much as a hop of a tree.
     const PerProtocol& outside = group_.per_node > 1 ? kRingNetwork : kTreeNetwork;
-    // A rank copies its own share too, not over a link but as fast as its channels go: on two GPUs with fast links that
-    // is half as much again.
+    // A rank also copies its local share, at the rate of its channels instead of a link: on two GPUs with
+    // fast links this adds half of the transfer time.
     const double own_us = bytes_over(bytes_ / group_.n, caps_.channels * caps_.ring_ll128_GBps);
     for (std::size_t p = 0; p < 3; ++p) {
       consider(NcclAlgorithm::ring, p,
@@ -119,7 +129,7 @@ class Choice {
         2 * fabric_.link_GBps * caps_.nvls_efficiency * (caps_.channels - 1) / caps_.channels;
     const double call_us = fabric_.latency_scale * kNvls_us;
     if (group_.nodes == 1) {
-      // The switch adds up: what a rank sends and receives does not grow with the ranks.
+      // The switch adds: the bytes that a rank sends and receives do not grow with the ranks.
       consider(NcclAlgorithm::nvls, 2, call_us,
                bytes_over(bytes_ * 2 * (group_.n - 1) / group_.n, inside_GBps));
     } else {
@@ -138,17 +148,18 @@ class Choice {
   NcclEstimate best_;
 };
 
-// What a GPU of a ring over the first GPUs of a node has to its neighbours; nothing if they have to go through PCIe.
+// Bandwidth of a GPU to its neighbours in a ring over the first GPUs of a node; none if the ring has to use
+// PCIe.
 std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gpus) {
   const IntraNode& intra = node.intra;
   const bool is_mesh = intra.kind == LinkKind::nvlink_mesh || intra.kind == LinkKind::xgmi_mesh;
   if ((!is_mesh && intra.kind != LinkKind::mixed) || n_gpus < 2) return intra.bandwidth_per_gpu;
   if (intra.links.empty()) {
-    if (is_mesh) {  // links to GPUs outside of the group carry nothing
+    if (is_mesh) {  // links to GPUs outside of the group are idle
       const double peers = std::max(node.gpus_per_node, n_gpus) - 1.0;
       return BytesPerSecond{intra.bandwidth_per_gpu.value() * (n_gpus - 1.0) / peers};
     }
-    if (n_gpus > 2) return std::nullopt;  // one linked island is a pair
+    if (n_gpus > 2) return std::nullopt;  // a linked island is a pair
     return intra.bandwidth_per_gpu;
   }
   std::vector<double> of_gpu(n_gpus, 0.0);
@@ -161,6 +172,7 @@ std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gp
     const std::uint32_t from = island[link.gpu_b], to = island[link.gpu_a];
     std::replace(island.begin(), island.end(), from, to);
   }
+  // The links do not connect all GPUs of the group.
   if (std::ranges::adjacent_find(island, std::not_equal_to<>{}) != island.end()) return std::nullopt;
   return std::min(intra.bandwidth_per_gpu, BytesPerSecond{*std::ranges::min_element(of_gpu)});
 }
@@ -195,7 +207,7 @@ NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ran
     const double adapters = std::min(node.network->nics_per_node, std::max(ranks_per_node, 1U));
     fabric.network_GBps = kNetworkShare * adapters * node.network->bandwidth_per_nic.value() / kGBps;
   }
-  // GPUs alone in their nodes reach each other over the network only.
+  // GPUs that are alone in their nodes reach each other only over the network.
   if (ranks_per_node == 1) fabric.link_GBps = fabric.network_GBps;
   return fabric;
 }

@@ -12,14 +12,14 @@
 namespace stepcast {
 namespace {
 
-constexpr int kPhases = 9;               // of the spread; more change nothing
-constexpr double kLeastHeadroom = 0.01;  // of the draw above the base: slower no clock gets
+constexpr int kPhases = 9;               // samples of the spread; more change nothing
+constexpr double kLeastHeadroom = 0.01;  // of the draw above the base; lower bound of the clock
 
-// A node that nobody measured, in shares of the limits of its GPUs: those of the measured H100 nodes.
+// Shares of the GPU limits for an unmeasured node: those of the measured H100 nodes.
 constexpr double kHostShare = 0.33, kIdleShare = 0.15, kBusyShare = 0.95, kWaitingWeight = 0.7;
-// Makers' nodes of one kind differ by 22 %; other kinds of GPU were not measured.
+// Nodes of one kind from different makers differ by 22 %; other GPU kinds were not measured.
 constexpr double kGenericBand = 0.2;
-// Two tiers: three ports of a 64-port switch of 940 W for every adapter. Assumed.
+// Two-tier network: three ports of a 64-port switch of 940 W for every NIC. Assumed.
 constexpr double kSwitchWattsPerAdapter = 44;
 
 }  // namespace
@@ -66,7 +66,7 @@ std::optional<NodePower> NodePower::of(const Platform& platform) {
                   .waiting_weight = kWaitingWeight,
                   .log_band = kGenericBand};
   if (const ModelRecord* record = platform.find_model(kNodePowerKind)) {
-    // One that cannot be read counts as missing.
+    // An unreadable record counts as missing.
     if (Result<NodePower> read = NodePower::read(record->parameters, top_W)) power = *read;
   }
   if (platform.node.network) power.switch_W = kSwitchWattsPerAdapter * platform.node.network->nics_per_node;

@@ -5,6 +5,7 @@
 
 namespace stepcast {
 
+// Bits of k switch the first three properties; their parity gives the fourth.
 std::array<LookupConstants, kPlausibleLookups> plausible_lookups(const LookupConstants& constants) {
   constexpr double kColumnsOfWarp = 128;
   std::array<LookupConstants, kPlausibleLookups> all;

@@ -1,12 +1,13 @@
-// What the model of lookups may be wrong about, as eight models that are as plausible as the one that predicts: what a
-// choice among shardings should be good under, all of them together.
+// Eight equally plausible variants of the lookup model, for choices that should be good under all of them,
+// such as a sharding.
 //
 //   for (const LookupConstants& constants : plausible_lookups()) LookupModel{device, constants} ...
 //
-// Of four things that are not known of kernels one has not measured, and that decide which tables are dear: whether blocks
-// share the gradients of a hot row, whether narrow gradients leave lanes idle, whether misses of the cache hide hits, and
-// whether the cache keeps rows at all (docs/dlrm.md has the grounds). All combinations of the first three; the fourth goes
-// with an even number of them, so that each is one way in half of the models whatever another is.
+// They vary four properties of unmeasured kernels that decide which tables are expensive: whether blocks
+// share the gradients of a hot row, whether narrow gradients leave lanes idle, whether cache misses overlap
+// with hits, and whether the cache keeps rows at all (docs/dlrm.md gives the reasons). All combinations of
+// the first three; the fourth is on for an even number of them, a half-fraction design in which every
+// property is on in half of the models, independently of any other.
 #pragma once
 
 #include <array>

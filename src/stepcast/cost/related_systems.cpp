@@ -12,18 +12,18 @@
 namespace stepcast {
 namespace {
 
-// Shares of the mean. Chosen for the mean error over all machines and generations left out in turn
+// Weights of the mean. Chosen for the lowest mean error over all machines and generations left out in turn
 // (docs/collectives.md).
 constexpr double kOwnFamily = 16;
 constexpr double kSameLinks = 1;
 constexpr double kOtherLinks = 0.25;
 constexpr double kBareEstimate = 0.5;
-// Of its share, where a family's ratio is of another algorithm than the node's and nothing else speaks for it.
+// Factor on the weight of a family that uses another algorithm than the node and has no ring measurements.
 constexpr double kOtherAlgorithm = 0.1;
-// Start-up of a message between two GPUs: that of so many bytes.
+// Start-up of a message between two GPUs: time of 2^8 bytes.
 constexpr double kLog2StartupBytes = 8;
 constexpr int kDigits = 4;
-constexpr double kMostLn = 20;  // a ratio beyond is an error of the file
+constexpr double kMostLn = 20;  // a larger ratio is an error of the file
 constexpr double kNever = 1e300;
 
 bool same_family(const RelatedShape& shape, const Device& device, const Node& node) {
@@ -32,7 +32,8 @@ bool same_family(const RelatedShape& shape, const Device& device, const Node& no
 
 using Family = std::vector<const RelatedShape*>;  // one collective on several rank counts
 
-// Ratios of one family for a rank count: linear over log2 of the ranks between those that were measured.
+// Ratios of one family for a rank count, linear in log2 of the ranks between measured counts, constant
+// beyond.
 RelatedShape::Table of_ranks(const Family& family, std::uint32_t n_ranks) {
   const RelatedShape *below = nullptr, *above = nullptr;
   for (const RelatedShape* s : family) {
@@ -49,7 +50,7 @@ RelatedShape::Table of_ranks(const Family& family, std::uint32_t n_ranks) {
   return ratio;
 }
 
-// Families in the order of their first shape.
+// Shapes of a collective grouped by family, in the order of their first shape.
 std::vector<Family> families_of(const std::vector<RelatedShape>& shapes, CollectiveOp op) {
   std::vector<Family> families;
   for (const RelatedShape& shape : shapes) {
@@ -63,7 +64,7 @@ std::vector<Family> families_of(const std::vector<RelatedShape>& shapes, Collect
   return families;
 }
 
-// What the rings of the same nodes say, all_gather and reduce_scatter alike.
+// Mean ratio of the rings (all_gather and reduce_scatter) of the same family; none if neither was measured.
 std::optional<RelatedShape::Table> of_rings(const std::vector<RelatedShape>& shapes, const RelatedShape& like,
                                             std::uint32_t n_ranks) {
   RelatedShape::Table sum{};
@@ -81,6 +82,7 @@ std::optional<RelatedShape::Table> of_rings(const std::vector<RelatedShape>& sha
   return sum;
 }
 
+// Value of a table at a time on the links, linear between points, constant beyond.
 double at(const RelatedShape::Table& ratio, double log2_ns) {
   const double position = std::clamp((log2_ns - RelatedShape::kFirst) / RelatedShape::kStep, 0.0,
                                      static_cast<double>(RelatedShape::kPoints - 1));
@@ -89,6 +91,7 @@ double at(const RelatedShape::Table& ratio, double log2_ns) {
   return (1 - share) * ratio[i] + share * ratio[i + 1];
 }
 
+// Reads an array of fixed length. Errors: another length, or values beyond kMostLn.
 template <class Table>
 Status read_numbers(const JsonValue& object, std::string_view key, Table& table) {
   STEPCAST_ASSIGN(const std::vector<double> numbers, finite_numbers(object, key, table.size()));
@@ -103,6 +106,7 @@ Status read_numbers(const JsonValue& object, std::string_view key, Table& table)
   return Ok{};
 }
 
+// Numbers as one text, separated by spaces.
 template <class Table>
 JsonValue numbers_json(const Table& table) {
   std::string text;
@@ -110,6 +114,7 @@ JsonValue numbers_json(const Table& table) {
   return JsonValue{std::move(text)};
 }
 
+// A text under `key`. Error: missing or not a text.
 Result<std::string> text_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   if (value == nullptr || !value->is_text()) return Error{fmt::format("`{}` is not a string", key)};
@@ -143,6 +148,7 @@ Result<RelatedShape> read_shape(const JsonValue& value) {
   return shape;
 }
 
+// Names of the bands in the record.
 struct NamedBand {
   std::string_view key;
   RelatedBand RelatedSystems::*band;
@@ -223,6 +229,7 @@ std::optional<RelatedShape::Table> RelatedSystems::ratio(const Device& device, c
   const std::vector<Family> families = families_of(shapes, op);
   if (families.empty()) return std::nullopt;
   const NcclFabric fabric = nccl_fabric(device, node, n_ranks);
+  // [point] whether NCCL would choose NVLS on this node.
   std::array<bool, RelatedShape::kPoints> is_nvls{};
   for (std::size_t i = 0; i < is_nvls.size(); ++i) {
     const double bytes = std::exp2(RelatedShape::at(i)) * fabric.link_GBps;
@@ -240,6 +247,7 @@ std::optional<RelatedShape::Table> RelatedSystems::ratio(const Device& device, c
     for (const RelatedShape* s : family)
       if (n_ranks > 2 && s->n_ranks > 2 && s->nvls_from) nvls_from = std::min(nvls_from, *s->nvls_from);
     for (std::size_t i = 0; i < sum.size(); ++i) {
+      // A family counts fully where it uses the algorithm of the node, or where its rings can replace it.
       const bool theirs_is_nvls = RelatedShape::at(i) >= nvls_from;
       const bool is_like = is_own || theirs_is_nvls == is_nvls[i];
       const bool rings_speak = !is_like && theirs_is_nvls && rings;

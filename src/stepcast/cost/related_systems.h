@@ -1,15 +1,16 @@
-// Collectives of a node that nobody measured: what NCCL estimates there (nccl_choice.h), times how far measured
-// nodes lie from what it estimates for them.
+// Collectives of an unmeasured node: NCCL's estimate for it (nccl_choice.h), times the ratio of measured to
+// estimated times of related nodes.
 //
 //   STEPCAST_ASSIGN(const RelatedSystems related, RelatedSystems::read(record.parameters));
 //   related.curve(device, node, CollectiveOp::all_reduce, 8)      // nothing if no relative measured it
 //
-// Ratios are compared at equal time on the links (message / bandwidth), where protocols change alike, and averaged by
-// family: nodes of one architecture and kind of link. A family of the node's own counts most; without one the others
-// and the bare estimate share: start-ups of generations differ by a factor of 1.5 either way, and nothing that a data
-// sheet says tells which way. Where a family adds up in its switch (NVLS) and the node in its GPUs, the family's rings
-// (all_gather, reduce_scatter) speak for it. A message from one GPU to another takes the start-up of an all_to_all of
-// two and the time on the links, as far off as an all_gather of two with its largest messages.
+// Ratios are compared at equal time on the links (message / bandwidth), where protocols change at the same
+// point, and averaged by family: nodes of one architecture and kind of link. The family of the node has most
+// weight. Without it, the other families and the bare estimate are averaged: start-ups of generations differ
+// by a factor of 1.5 either way, and no data sheet figure predicts the direction. Where a family adds in its
+// switch (NVLS) and the node in its GPUs, the ratios of the family's rings (all_gather, reduce_scatter) are
+// used. A message from one GPU to another takes the start-up of an all_to_all on two ranks plus the time on
+// the links, corrected by the ratio of an all_gather on two ranks at its largest messages.
 #pragma once
 
 #include <array>
@@ -26,12 +27,13 @@
 
 namespace stepcast {
 
-// ln(measured / estimated) of one collective on so many ranks, the mean over the machines of a family.
+// ln(measured / estimated) of one collective on `n_ranks` ranks, averaged over the machines of a family.
 struct RelatedShape {
   static constexpr double kFirst = -2;  // log2 of nanoseconds on the links
-  static constexpr double kStep = 0.5;
+  static constexpr double kStep = 0.5;  // of the table, in log2
   static constexpr std::size_t kPoints = 53;
   using Table = std::array<double, kPoints>;
+  // Place of a table point, log2 of nanoseconds on the links.
   [[nodiscard]] static constexpr double at(std::size_t point) {
     return kFirst + kStep * static_cast<double>(point);
   }
@@ -40,40 +42,44 @@ struct RelatedShape {
   LinkKind links = LinkKind::none;
   CollectiveOp op = CollectiveOp::unknown;
   std::uint32_t n_ranks = 2;
-  std::uint32_t n_machines = 1;
-  std::optional<double> nvls_from;  // from this time on the links on NCCL's choice for it is NVLS
+  std::uint32_t n_machines = 1;     // machines in the mean
+  std::optional<double> nvls_from;  // log2 of the time on the links from which NCCL chooses NVLS there
   Table ln_ratio{};
 };
 
-// ln(measured / predicted) of machines left out in turn, by time on the links.
+// Residuals ln(measured / predicted) of machines left out in turn, by time on the links.
 struct RelatedBand {
   static constexpr std::array<double, 5> kMiddles = {2, 6, 10, 14, 18};  // log2 of nanoseconds
   std::array<double, 5> p10{}, p90{};
-  // Quantiles at a time, linear between the middles.
+  // p10 and p90 at a time, linear between the middles.
   [[nodiscard]] std::array<double, 2> at(double log2_ns) const;
 };
 
+// The ratios of all measured nodes, as a platform record.
 class RelatedSystems {
  public:
   static constexpr std::string_view kRecordName = "collectives/related_systems";
   static constexpr std::string_view kRecordKind = "related_systems";
 
   std::vector<RelatedShape> shapes;
-  RelatedBand with_family, without_family;  // whether the family of the node was measured elsewhere
-  RelatedBand moved;                        // of a curve that was moved through two measured sizes
+  RelatedBand with_family, without_family;  // by whether the family of the node was measured elsewhere
+  RelatedBand moved;                        // of a curve that was corrected with two measured sizes
 
+  // Errors: a missing or invalid field, by name.
   [[nodiscard]] static Result<RelatedSystems> read(const JsonValue& parameters);
   [[nodiscard]] JsonValue write() const;
-  // Of a platform that carries such a record; nothing if it has none or one that cannot be read.
+  // The record of a platform; none without one or if it is unreadable.
   [[nodiscard]] static std::optional<RelatedSystems> of(const Platform& platform);
 
-  // On one node, `n_ranks` at least 2. Nothing if no shape is of this collective (of a send: of all_to_all and
-  // all_gather).
+  // Curve of a collective on one node; `n_ranks` at least 2. None if no ratio of the collective is known (for
+  // send/receive: of all_to_all and all_gather).
   [[nodiscard]] std::optional<TimeCurve> curve(const Device& device, const Node& node, CollectiveOp op,
                                                std::uint32_t n_ranks) const;
+  // Whether the architecture and kind of link of the node were measured.
   [[nodiscard]] bool has_family(const Device& device, const Node& node) const;
 
  private:
+  // Weighted mean of the ratios of all families, by time on the links.
   [[nodiscard]] std::optional<RelatedShape::Table> ratio(const Device& device, const Node& node,
                                                          CollectiveOp op, std::uint32_t n_ranks) const;
   [[nodiscard]] TimeCurve with_band(TimeCurve::Table time, const Device& device, const Node& node,

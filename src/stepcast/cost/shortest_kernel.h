@@ -1,4 +1,5 @@
-// Kernels take more than the shortest one of the GPU where what they do has several steps, however little it is.
+// The shortest duration of some kinds of kernels, above the kernel floor of the GPU because they have several
+// dependent steps.
 #pragma once
 
 #include "stepcast/cost/device_figures.h"
@@ -7,7 +8,8 @@
 
 namespace stepcast {
 
-// The least that a kernel takes which does `operation` or a share of it (null: not known what) and is of the sort `seen`.
+// Lower limit, in us, of a kernel of the kind `seen` that does `operation` or a part thereof. `operation`
+// null: unknown.
 [[nodiscard]] double shortest_kernel_us(const Operation* operation, KernelImplementation seen,
                                         const DeviceFigures& device);
 

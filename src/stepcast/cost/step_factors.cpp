@@ -9,6 +9,7 @@
 
 namespace stepcast {
 
+// Limits on both sides, so that an implausible factor is an error.
 std::span<const StepFactorField> step_factor_fields() {
   using F = StepFactors;
   static constexpr std::array kFields = {

@@ -13,11 +13,13 @@ namespace {
 
 constexpr double kTera = 1e12;
 
+// Error unless a slowdown is at least 1.
 Status check_slowdown(double value, std::string_view key) {
   if (!(value >= 1)) return Error{fmt::format("`{}` is {:g} (must be 1 or more)", key, value)};
   return Ok{};
 }
 
+// Factor of a curve; also for work that is not a number, which takes the first knot.
 double at(const SustainedClock::Curve& curve, Flops work) {
   if (!(work > curve.work.front())) return curve.factor.front();
   if (!(work < curve.work.back())) return curve.factor.back();
@@ -27,6 +29,7 @@ double at(const SustainedClock::Curve& curve, Flops work) {
   return curve.factor[i - 1] + (curve.factor[i] - curve.factor[i - 1]) * share;
 }
 
+// One entry of `curves`.
 Result<SustainedClock::Curve> read_curve(const JsonValue& value) {
   if (!value.is_object()) return Error{"`curves` must hold objects"};
   SustainedClock::Curve curve;

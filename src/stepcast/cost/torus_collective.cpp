@@ -9,7 +9,8 @@ namespace stepcast {
 TorusLoad torus_load(CollectiveOp op, const IntraNode& torus, std::uint32_t n_ranks) {
   const std::uint32_t on_chip = std::min(torus.devices_per_chip.value_or(1), n_ranks);
   const std::uint32_t chips = (n_ranks + on_chip - 1) / on_chip;
-  // Devices of one chip reach each other as fast as its links together: assumed, it is more.
+  // Devices of one chip reach each other at the rate of all its links together; an assumption on the low
+  // side.
   const double all_links = 2.0 * static_cast<double>(torus.axes.size());
   if (chips < 2) return {(n_ranks - 1.0) / n_ranks / all_links, 1};
   const TorusBox box = torus_box(torus, chips);

@@ -8,37 +8,44 @@
 
 #include "stepcast/platform/changed_figures.h"
 
+// Prices of kernels in a training step: KernelModel plus corrections for fp8 GEMMs, experts, optimizer
+// updates, weight gradients, the sustained clock and user factors.
+
 namespace stepcast {
 namespace {
 
-// Band of a product in fp8 that was not measured, as shares of its time: assumed.
+// Band of an unmeasured fp8 GEMM, as shares of its time: assumed.
 constexpr double kFp8FastSide = 0.85, kFp8SlowSide = 1.25;
 
-// No gradient of a grouped product is measured: widens the band of those of weights and inputs, each side, in ln. Assumed.
+// Widening of the band of gradients of grouped GEMMs, which are not measured, each side, in ln. Assumed.
 constexpr double kExpertGradient = 0.10;
 
-// Bytes an element that a cast to 8 bits reads and writes, and the share of the memory bandwidth that it reaches: assumed.
+// Bytes per element that a cast to 8 bits reads and writes, and the share of the memory bandwidth that it
+// reaches: assumed.
 constexpr double kCastBytes = 3, kCastShare = 0.75;
-constexpr double kSlowestCastSide = 1.5;  // of the band, where rows say more
+constexpr double kSlowestCastSide = 1.5;  // limit of the upper band, where the rows predict a longer time
 
-// Shares of the memory bandwidth that fused updates of optimizers reach: assumed. Stages of a pipeline on an A100 reach
-// 0.61 (operators_fwd_bwd_a100_80gb.csv), updates that hardly wait 0.9; the last is for the band alone.
+// Shares of the memory bandwidth that fused optimizer updates reach: assumed. Pipeline stages on an A100
+// reach 0.61 (operators_fwd_bwd_a100_80gb.csv), updates without waiting 0.9; the last value is only for the
+// band.
 constexpr double kFastestUpdate = 0.9, kSlowestUpdate = 0.6, kSlowestUpdateBand = 0.5;
 
-// What matrix work of a device may be off as a whole, in ln, that takes its kernels from a sibling: twice the 5 % of devices
-// whose clock in long runs is carried over. Assumed.
+// Common error, in ln, of matrix work on a device with kernels of a sibling: twice the 5 % of devices with a
+// sustained clock from other devices. Assumed.
 constexpr double kClockOfSibling = 0.1;
 
+// Classes limited by arithmetic on matrix units.
 bool is_matrix_work(KernelClass kernel_class) {
   return kernel_class == KernelClass::gemm || kernel_class == KernelClass::attention;
 }
 
+// Whether an estimate comes from a measurement, directly or through a fit.
 bool is_measured(EstimateSource source) {
   return source == EstimateSource::measured || source == EstimateSource::fitted;
 }
 
-// The record of a platform that has the name and kind `kind`; without one, or if it cannot be read, as
-// nothing was recorded.
+// The record of a platform with the name and kind `kind`, parsed into `out`. Null, with `out` unchanged, if
+// there is none or if it is unreadable; the latter is added to `skipped`.
 template <class Record>
 const ModelRecord* read_record(const Platform& platform, std::string_view kind, Record& out,
                                std::vector<std::string>& skipped) {
@@ -53,9 +60,10 @@ const ModelRecord* read_record(const Platform& platform, std::string_view kind, 
   return record;
 }
 
-// Rows of narrow products hold the cast of the activation by an engine of inference, which takes three times its bytes at full
-// bandwidth (2.9 us for 10^6 elements on H100): with few columns it is most of the time. A training step casts in one pass, and
-// takes no longer than the product in 16 bits and that.
+// Limits the time of a narrow GEMM. Measured rows of narrow GEMMs include the activation cast of an inference
+// engine, which takes three times its bytes at full bandwidth (2.9 us for 10^6 elements on H100) and
+// dominates where columns are few. A training step casts in one pass, so the GEMM takes at most the 16-bit
+// GEMM plus that cast.
 void hold_cast(const Operation& operation, const KernelModel& model, const DeviceFigures& figures,
                ExplainedEstimate& alone) {
   const auto& s = std::get<GemmShape>(operation.shape);
@@ -76,7 +84,8 @@ void hold_cast(const Operation& operation, const KernelModel& model, const Devic
   alone.sustained = base.sustained;
 }
 
-// The factors of a sibling over `before`, which a platform file changed to `now` since.
+// Updates the factors of a sibling, which were computed for the figures `before`, after a platform file
+// changed them to `now`.
 void move(KernelSibling& sibling, const Device& before, const Device& now) {
   sibling.memory *= now.memory_bandwidth / before.memory_bandwidth;
   for (const DType dtype : {DType::bf16, DType::fp16}) {
@@ -105,7 +114,7 @@ TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelO
     if (!experts_->can_be_read())
       skipped_.push_back(fmt::format("model {}: {}", experts->name, experts_->problem()));
   }
-  // What is wrong with it, the model says.
+  // An unreadable sibling record is reported by KernelModel.
   if (const ModelRecord* sibling = platform.find_model(kKernelSiblingKind)) {
     if (auto read = KernelSibling::read(sibling->parameters)) {
       sibling_ = *std::move(read);
@@ -116,6 +125,8 @@ TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelO
   set_options(options);
 }
 
+// Factors of the platform are multiplied into the options. The prices of the previous options move to the
+// cache.
 void TrainingKernels::set_options(const TrainingKernelOptions& options) {
   const TrainingKernelOptions before = options_;
   options_ = options;
@@ -139,7 +150,8 @@ const PricedOperation& TrainingKernels::price(const Operation& operation) {
   return place->second;
 }
 
-// No such product is measured, here or on other devices: as in 16 bit, faster by an assumed ratio.
+// An fp8 GEMM without any measurement, here or on similar devices: the 16-bit time multiplied by an assumed
+// ratio.
 ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const ExplainedEstimate& alone) const {
   Operation sixteen_bit = operation;
   sixteen_bit.dtype = DType::bf16;
@@ -157,6 +169,7 @@ ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const Expl
   return out;
 }
 
+// nt (weight gradients) and nn (input gradients) were not measured as grouped GEMMs: wider band.
 std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& operation) const {
   if (!is_expert_product(operation) || experts_ == nullptr || experts_->get() == nullptr) return std::nullopt;
   const auto rates = experts_->get()->rates(model_->analytic().device(), operation.dtype, sibling_);
@@ -180,9 +193,9 @@ std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& op
   return out;
 }
 
-// A fused update streams its data, and how fast is known better than what other sizes, numbers of tensors or
-// implementations say of it: measured updates of A100s reach 4 to 18 % of the bandwidth where they are not fused, and
-// those of a GH200 more than all of it.
+// A fused update streams its data, and the bandwidth is a better predictor than measurements of other sizes,
+// tensor counts or implementations: measured unfused updates of A100s reach 4 to 18 % of the bandwidth, those
+// of a GH200 more than 100 %.
 void TrainingKernels::hold_update(const Operation& operation, ExplainedEstimate& alone) const {
   const auto* update = std::get_if<OptimizerShape>(&operation.shape);
   if (update == nullptr || update->implementation != OptimizerImplementation::fused) return;
@@ -200,7 +213,7 @@ void TrainingKernels::hold_update(const Operation& operation, ExplainedEstimate&
 }
 
 PricedOperation TrainingKernels::compute(const Operation& operation) const {
-  // Without work: what the host does besides launching, in launches.
+  // An amount of host work without a kernel; it counts only in launches.
   if (const auto* amount = std::get_if<AmountShape>(&operation.shape);
       amount != nullptr && amount->kernel_class == KernelClass::none) {
     return {Estimate{}, KernelClass::none, options_.expert_factor, 0, {}};
@@ -217,10 +230,10 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
   if (product != nullptr && narrow && !of_experts_alone) hold_cast(operation, *model_, figures_, alone);
   hold_update(operation, alone);
   Estimate time = alone.estimate;
-  // Weight gradients, written into fp32 and from transposed operands, reach less of the peak; records that
-  // were fitted on such products know that already. The backward products of the operator measurements are
-  // left out: they reach 99 % of the peak, probably because their operands are gradients of a mean over 1e7
-  // and more elements, which fp16 rounds to zero.
+  // Weight gradients reach less of the peak, since they read transposed operands and write fp32; records
+  // fitted on such GEMMs already include this. The backward GEMMs of the operator measurements are excluded:
+  // they reach 99 % of the peak, probably because their operands are gradients of a mean over 1e7 and more
+  // elements, which fp16 rounds to zero.
   if (product != nullptr && (product->batch == 1 || of_experts_alone) && product->layout == GemmLayout::nt &&
       operation.direction == Direction::forward && !alone.layout_measured) {
     time = time.scaled(options_.weight_gradient_factor);
@@ -237,7 +250,7 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
     if (!is_measured(source)) factor *= options_.unmeasured_kernels_factor;
     return factor;
   };
-  // What experts compute at once is no faster than one product of all their rows, of which long runs are known.
+  // A grouped GEMM is at least as slow as one GEMM with all its rows; long runs of such GEMMs are measured.
   if (of_experts_alone) {
     GemmShape whole = *product;
     (whole.layout == GemmLayout::nt ? whole.k : whole.m) *= whole.batch;

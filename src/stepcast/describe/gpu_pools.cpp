@@ -1,3 +1,9 @@
+// Parsing and checking of --gpus (pools) and --zone (zones). Grammar, with optional parts in brackets:
+//
+//   --gpus  COUNTxPLATFORM[:WATTS][@ZONE] joined by "+":  64xdgx-h100:500W@east+64xdgx-a100@west
+//   --zone  ZONE:KEY=VALUE,...  with the keys price, bandwidth and latency:  east:price=2.5,bandwidth=400Gbps
+//
+// The text is split from its end (`@`, then `:`), because PLATFORM may be the path of a file.
 #include "stepcast/describe/gpu_pools.h"
 
 #include <algorithm>
@@ -13,9 +19,12 @@
 namespace stepcast {
 namespace {
 
+// Limits of --gpus: GPUs per pool and number of pools.
 constexpr std::int64_t kMostOfPool = 1'000'000;
 constexpr std::size_t kMostPools = 8;
 
+// The errors of malformed --gpus and --zone values. They show the first 80 characters of `text` and a valid
+// example.
 Error wrong_pools(std::string_view text) {
   return Error::at("", "--gpus")
       .found(fmt::format("`{}`", text.substr(0, 80)))
@@ -44,6 +53,7 @@ Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
     if (!names_gpu_pools(word)) return wrong_pools(text);
     const std::size_t x = word.find('x');
     GpuPool pool;
+    // An unreadable count becomes 0, which the range check below rejects.
     pool.n_gpus = scan<decltype(pool.n_gpus)>(word.substr(0, x)).value_or(0);
     std::string_view rest = word.substr(x + 1);
     const std::size_t at = rest.rfind('@');
@@ -53,6 +63,7 @@ Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
       if (pool.zone.empty()) return wrong_pools(text);
     }
     const std::size_t colon = rest.rfind(':');
+    // Only a colon in front of a digit begins a power limit: names and paths of platforms may contain colons.
     if (colon != std::string_view::npos && colon + 1 < rest.size() && is_digit(rest[colon + 1])) {
       STEPCAST_ASSIGN(pool.power_limit_W, parse_watts(rest.substr(colon + 1), "--gpus"));
       rest = rest.substr(0, colon);
@@ -89,11 +100,13 @@ Result<GpuZone> parse_gpu_zone(std::string_view text) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) return wrong_zone(word);
     const std::string_view key = word.substr(0, equals), said = word.substr(equals + 1);
+    // `scan_front` consumes the number from `unit`, so that only the unit is left. A price has no unit.
     std::string_view unit = said;
     const double value = scan_front<double>(unit).value_or(0);
     if (!(value > 0) || !(value < 1e12) || !keys.insert(key).second) return wrong_zone(word);
     if (key == "price" && unit.empty()) {
       zone.price_per_gpu_hour = value;
+      // Gbps and Tbps are bits per second; the field is in bytes per second.
     } else if (key == "bandwidth" && (unit == "Gbps" || unit == "Tbps")) {
       zone.bandwidth = BytesPerSecond{value * (unit == "Gbps" ? 1e9 : 1e12) / 8};
     } else if (key == "latency" && (unit == "us" || unit == "ms" || unit == "s")) {
@@ -106,6 +119,7 @@ Result<GpuZone> parse_gpu_zone(std::string_view text) {
 }
 
 Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> zones) {
+  // `used`: zones that pools name (an empty name means "no zone"). `described`: zones with a --zone so far.
   std::set<std::string> used, described;
   for (const GpuPool& pool : pools) used.insert(pool.zone);
   std::string names;
@@ -128,6 +142,7 @@ Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> 
   }
   for (const GpuPool& pool : pools) {
     if (described.contains(pool.zone)) continue;
+    // With prices, each pool needs a priced zone. With several zones, each zone needs a bandwidth.
     if (priced || used.size() > 1) {
       return Error::at("", "--gpus")
           .found(pool.zone.empty() ? fmt::format("{} x {} in no zone", pool.n_gpus, pool.platform)

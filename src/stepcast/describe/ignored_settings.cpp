@@ -12,6 +12,7 @@ namespace stepcast {
 
 std::optional<std::string_view> flag_of_experts(const JobSettings& said) {
   const std::int64_t tensor = said.expert_tensor.value_or(0);
+  // Flags with a value that only means something for experts. Values that mean "off" do not count.
   const std::pair<bool, std::string_view> flags[] = {
       {said.experts_per_token.has_value(), "--moe-router-topk"},
       {said.expert_ffn_hidden_size.has_value(), "--moe-ffn-hidden-size"},

@@ -1,5 +1,5 @@
-// Settings that somebody typed and that do nothing in the step that came of them: a forecast that leaves them out
-// without a word answers another question than the one that was asked.
+// Rejects settings that the user gave and that have no effect on the resolved training step. Ignoring them
+// silently would forecast another run than the user asked for.
 //
 //   STEPCAST_ASSIGN(ResolvedJob resolved, resolve(job));
 //   STEPCAST_TRY(refuse_ignored_settings(job.settings, resolved));
@@ -13,16 +13,19 @@
 
 namespace stepcast {
 
-// A flag of `said` that means something for experts alone; nothing if there is none. A tensor-parallel degree of experts
-// like that of the rest is what Megatron prints of every run, and is none.
+// The first flag in `said` that has a meaning only for mixture-of-experts models; nothing if there is none.
+// An expert tensor-parallel degree of 1, or equal to the tensor-parallel degree, does not count: Megatron-LM
+// prints it for every run.
 [[nodiscard]] std::optional<std::string_view> flag_of_experts(const JobSettings& said);
 
-// Errors: such a flag, for a model without experts.
+// Error if flag_of_experts() finds a flag and `model` has no experts.
 [[nodiscard]] Status refuse_flags_of_experts(const JobSettings& said, const Transformer& model);
 
-// Errors: flags of experts for a model without; a schedule without a pipeline; layers to recompute where no whole layers
-// are; sequences longer than --max-position-embeddings, which Megatron-LM refuses whatever the positions are. `said` is
-// what was typed; launch scripts hold flags that do nothing, and run.
+// Errors: expert flags for a model without experts, a decoder length for a model without a decoder, a
+// pipeline schedule without a pipeline, a number of recomputed layers without full recomputation,
+// Newton-Schulz iterations for an optimizer other than Muon, and sequences longer than
+// --max-position-embeddings (Megatron-LM refuses those for all kinds of positions). `said` is what the user
+// typed. Do not call this for launch scripts: they often contain flags without effect, and still run.
 [[nodiscard]] Status refuse_ignored_settings(const JobSettings& said, const ResolvedJob& job);
 
 }  // namespace stepcast

@@ -11,12 +11,15 @@ namespace stepcast {
 
 JobSettings over(const JobSettings& lower, const JobSettings& upper) {
   JobSettings result = lower;
+  // If `upper` sets any of these fields, the values of `lower` are dropped for all of them. The fields of a
+  // group express one choice in several ways, and a mix would contradict itself.
   const auto replace_together = [&](const auto... fields) {
     if (!((upper.*fields).has_value() || ...)) return;
     ((result.*fields).reset(), ...);
   };
   using S = JobSettings;
-  if (lower.checkpoint_layers.value_or(false)) result.legacy_models = true;  // Megatron's code of that time
+  // --checkpoint-activations existed only in releases with the legacy models.
+  if (lower.checkpoint_layers.value_or(false)) result.legacy_models = true;
   replace_together(&S::recompute, &S::recompute_attention, &S::checkpoint_layers);
   replace_together(&S::sharding, &S::distributed_optimizer, &S::fully_sharded, &S::zero_stage);
   replace_together(&S::virtual_stages, &S::layers_per_virtual_stage);
@@ -34,7 +37,8 @@ JobSettings over(const JobSettings& lower, const JobSettings& upper) {
 }
 
 Result<ConfigText> read_config_text(const std::filesystem::path& file) {
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;  // configs are a few kilobytes
+  // 1 MiB; usual config files are a few kilobytes.
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
   STEPCAST_ASSIGN(std::string text, read_file(file, kMostBytes));
   return ConfigText{std::move(text), file.string()};
 }

@@ -9,8 +9,13 @@ namespace stepcast {
 
 using Backward = NetworkPart::Backward;
 
+// How parts are described, for all functions below: sizes are per sample, `kept` is the number of elements
+// that the forward pass stores for the backward pass, and `other_gradient` is the operation of the backward
+// pass where it differs from that of the forward pass.
 NetworkPart& NetworkBuilder::add(const NetworkPart& part) { return block_.parts.emplace_back(part); }
 
+// Elements per sample of the current activations, or, with `width`, of one vector of that width per token.
+// `tokens_` is 0 for images and 1 or more for sequences.
 std::int64_t NetworkBuilder::elements(std::int64_t width) const {
   if (width > 0) return std::max<std::int64_t>(1, tokens_) * width;
   return tokens_ > 0 ? tokens_ * width_ : channels_ * side_ * side_;
@@ -46,7 +51,7 @@ NetworkBuilder& NetworkBuilder::convolution(std::int64_t channels, std::int64_t 
   return at(channels, shape.out_height());
 }
 
-// PyTorch adds it in a kernel of its own, and sums gradients over images and pixels.
+// PyTorch adds the bias in a separate kernel. Its gradient is a sum over images and pixels.
 NetworkBuilder& NetworkBuilder::bias() {
   const std::int64_t n = channels_ * side_ * side_;
   add({.name = "convolution_bias",
@@ -66,7 +71,7 @@ NetworkBuilder& NetworkBuilder::batch_norm() {
   return *this;
 }
 
-// Where the largest stood is written as 8 bytes.
+// `max_pool` stores the position of each maximum as an 8-byte index (PyTorch), hence `index_bytes`.
 NetworkBuilder& NetworkBuilder::max_pool(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   const std::int64_t side = (side_ + 2 * padding - kernel) / stride + 1;
   const double in = as_double(channels_ * side_ * side_), out = as_double(channels_ * side * side);
@@ -88,6 +93,9 @@ NetworkBuilder& NetworkBuilder::mean_over_image() {
   return *this;
 }
 
+// Adds an elementwise operation over `n` elements. `reads` and `backward_reads` are tensors of `n` elements
+// that the forward and the backward kernel read (1.5: one tensor plus a mask at half the width); 0
+// `backward_reads` means that there is no backward kernel. `kept`: stored elements per element of `n`.
 NetworkBuilder& NetworkBuilder::pointwise(std::string_view name, std::string_view gradient,
                                           ElementwiseFunction function, std::int64_t n, double reads,
                                           double backward_reads, double kept) {
@@ -106,7 +114,7 @@ NetworkBuilder& NetworkBuilder::pointwise(std::string_view name, std::string_vie
   return *this;
 }
 
-// In place: the convolution behind it keeps the result.
+// After a convolution ReLU works in place and stores nothing, because the next convolution stores its result.
 NetworkBuilder& NetworkBuilder::relu() {
   return pointwise("relu", "relu_gradient", ElementwiseFunction::relu, elements(), 1, 2, tokens_ > 0 ? 1 : 0);
 }
@@ -126,11 +134,11 @@ NetworkBuilder& NetworkBuilder::activation(std::int64_t width, bool gated) {
   block_.parts.back().split = Split::column;
   return *this;
 }
-// A mask of a byte is kept.
+// Dropout stores a mask of one byte per element, half an element of 16 bits.
 NetworkBuilder& NetworkBuilder::dropout(std::int64_t width) {
   return pointwise("dropout", "dropout_gradient", ElementwiseFunction::dropout, elements(width), 1, 1.5, 0.5);
 }
-// Backward, what comes along both ways is added up.
+// The backward kernel adds the gradients of the two branches.
 NetworkBuilder& NetworkBuilder::add_residual(std::int64_t width) {
   return pointwise("residual_add", "residual_gradient_add", ElementwiseFunction::add, elements(width), 2, 2,
                    0);
@@ -139,6 +147,7 @@ NetworkBuilder& NetworkBuilder::residual_with_dropout(std::int64_t width, bool w
   if (with_dropout) dropout(width);
   return add_residual(width);
 }
+// The backward pass sums the gradient over the samples, because they share the vectors.
 NetworkBuilder& NetworkBuilder::add_vectors(std::int64_t width) {
   const std::int64_t n = elements(width);
   add({.name = "add_vectors",
@@ -169,6 +178,8 @@ NetworkBuilder& NetworkBuilder::linear(std::int64_t in, std::int64_t out, bool b
   return *this;
 }
 
+// Output layer to the vocabulary. With tied embeddings the weights belong to the embedding and are not
+// counted here.
 NetworkBuilder& NetworkBuilder::logits(std::int64_t in, std::int64_t out, bool tied) {
   linear(in, out, false, Split::column);
   block_.parts.back().name = "logits";
@@ -199,6 +210,8 @@ NetworkBuilder& NetworkBuilder::norm(std::int64_t width, bool layer) {
   return *this;
 }
 
+// Fused attention (one kernel, no stored scores), bidirectional: `keys` tokens for each of the tokens_
+// queries.
 NetworkBuilder& NetworkBuilder::attention(std::int64_t keys, std::int64_t heads, std::int64_t head_dim) {
   add({.name = "attention",
        .gradient = "attention_gradient",
@@ -213,6 +226,8 @@ NetworkBuilder& NetworkBuilder::attention(std::int64_t keys, std::int64_t heads,
   return *this;
 }
 
+// Attention that is written out as GEMMs, softmax and dropout, so that scores of heads x tokens x keys are
+// stored. Tensor parallelism divides all its parts by heads.
 NetworkBuilder& NetworkBuilder::written_attention(std::int64_t keys, std::int64_t heads,
                                                   std::int64_t head_dim, bool with_dropout, bool biases) {
   const std::int64_t scores = heads * tokens_ * keys;
@@ -246,6 +261,8 @@ NetworkBuilder& NetworkBuilder::written_attention(std::int64_t keys, std::int64_
   return *this;
 }
 
+// `counts`: whether the table's parameters belong to this block; false where another block has the same
+// table.
 NetworkBuilder& NetworkBuilder::lookup(std::int64_t rows, std::int64_t width, bool counts) {
   add({.name = "embedding",
        .gradient = "embedding_gradient",
@@ -274,7 +291,7 @@ NetworkBuilder& NetworkBuilder::parameters(std::int64_t n) {
   return *this;
 }
 
-// Blocks with the same parts are of one kind.
+// Ends the block. Equal blocks share one entry of `network_.kinds`, and layers refer to it by index.
 NetworkBuilder& NetworkBuilder::end_block() {
   std::size_t kind = 0;
   while (kind < network_.kinds.size() && !(network_.kinds[kind] == block_)) ++kind;
@@ -284,6 +301,8 @@ NetworkBuilder& NetworkBuilder::end_block() {
   return *this;
 }
 
+// Puts the network into a Transformer with one layer per block. The sizes of a language model that the
+// network does not have get neutral values.
 Transformer NetworkBuilder::finish(std::int64_t classes, bool splits, std::int64_t input_tokens) {
   Transformer model;
   model.name = name_;

@@ -1,3 +1,5 @@
+// Builds the networks of find_network() from tables of their published sizes. `Sized::sizes` has another
+// meaning in each table; the comment above the table names the columns.
 #include "stepcast/describe/network_presets.h"
 
 #include <algorithm>
@@ -15,49 +17,51 @@ namespace {
 
 using Split = NetworkPart::Split;
 
-constexpr std::int64_t kClasses = 1000;          // of ImageNet
-constexpr std::int64_t kMostTokens = 1'000'000;  // of a text
+constexpr std::int64_t kClasses = 1000;          // classes of ImageNet
+constexpr std::int64_t kMostTokens = 1'000'000;  // longest text of T5 that is accepted
 
+// One row of the tables below.
 struct Sized {
   std::string_view name;
   std::array<std::int64_t, 5> sizes;
   std::int64_t classes = kClasses;
 };
 
-// Layers of the four stages, and whether a block has three convolutions.
+// ResNet: blocks of the four stages, then 1 if the blocks are bottlenecks of three convolutions, 0 if they
+// have two.
 constexpr Sized kResnets[] = {{"resnet-18", {2, 2, 2, 2, 0}},
                               {"resnet-34", {3, 4, 6, 3, 0}},
                               {"resnet-50", {3, 4, 6, 3, 1}},
                               {"resnet-101", {3, 4, 23, 3, 1}},
                               {"resnet-152", {3, 8, 36, 3, 1}}};
-// Convolutions of the five stages.
+// VGG: convolutions of the five stages.
 constexpr Sized kVggs[] = {{"vgg-11", {1, 1, 2, 2, 2}},
                            {"vgg-13", {2, 2, 2, 2, 2}},
                            {"vgg-16", {2, 2, 3, 3, 3}},
                            {"vgg-19", {2, 2, 4, 4, 4}}};
-// Layers, width, heads, width of the FFN, pixels of a patch.
+// ViT: layers, width, heads, width of the FFN, pixels per side of a patch.
 constexpr Sized kVits[] = {
     {"vit-tiny-patch16", {12, 192, 3, 768, 16}},     {"vit-small-patch16", {12, 384, 6, 1536, 16}},
     {"vit-base-patch16", {12, 768, 12, 3072, 16}},   {"vit-base-patch32", {12, 768, 12, 3072, 32}},
     {"vit-large-patch16", {24, 1024, 16, 4096, 16}}, {"vit-huge-patch14", {32, 1280, 16, 5120, 14}}};
-// As torchvision and people call them.
+// Other names of ViT: without the patch size, and as in torchvision.
 constexpr std::pair<std::string_view, std::string_view> kVitNames[] = {
     {"vittiny", "vittinypatch16"},   {"vitsmall", "vitsmallpatch16"}, {"vitbase", "vitbasepatch16"},
     {"vitlarge", "vitlargepatch16"}, {"vithuge", "vithugepatch14"},   {"vitb16", "vitbasepatch16"},
     {"vitb32", "vitbasepatch32"},    {"vitl16", "vitlargepatch16"},   {"vith14", "vithugepatch14"}};
-// Layers, width, heads, 0, elements of a patch of the latent image.
+// DiT: layers, width, heads, 0, elements per side of a patch of the latent image.
 constexpr Sized kDits[] = {{"dit-s-2", {12, 384, 6, 0, 2}},
                            {"dit-b-2", {12, 768, 12, 0, 2}},
                            {"dit-l-2", {24, 1024, 16, 0, 2}},
                            {"dit-xl-2", {28, 1152, 16, 0, 2}},
                            {"dit-xl-4", {28, 1152, 16, 0, 4}}};
-// Layers of either side, width, heads, width of a head, width of the FFN.
+// T5: layers of the encoder (and of the decoder), width, heads, width of a head, width of the FFN.
 constexpr Sized kT5s[] = {{"t5-small", {6, 512, 8, 64, 2048}},
                           {"t5-base", {12, 768, 12, 64, 3072}},
                           {"t5-large", {24, 1024, 16, 64, 4096}},
                           {"t5-3b", {24, 1024, 32, 128, 16384}},
                           {"t5-11b", {24, 1024, 128, 128, 65536}}};
-// Layers of the encoder and of the decoder, width, heads, bands of frequencies; classes: words.
+// Whisper: layers of the encoder, layers of the decoder, width, heads, mel bins. `classes` is the vocabulary.
 constexpr Sized kWhispers[] = {{"whisper-tiny", {4, 4, 384, 6, 80}, 51865},
                                {"whisper-base", {6, 6, 512, 8, 80}, 51865},
                                {"whisper-small", {12, 12, 768, 12, 80}, 51865},
@@ -66,7 +70,8 @@ constexpr Sized kWhispers[] = {{"whisper-tiny", {4, 4, 384, 6, 80}, 51865},
                                {"whisper-large-v3", {32, 32, 1280, 20, 128}, 51866},
                                {"whisper-large-v3-turbo", {32, 4, 1280, 20, 128}, 51866}};
 
-// Two convolutions of 3 x 3, or 1 x 1, 3 x 3 and 1 x 1; what goes around them is brought to their size.
+// Residual block of ResNet: two 3 x 3 convolutions, or 1 x 1, 3 x 3 and 1 x 1 as a bottleneck. If the shape
+// changes, a 1 x 1 convolution adapts the skip connection.
 void residual_block(NetworkBuilder& b, std::int64_t channels, std::int64_t stride, bool bottleneck) {
   const std::int64_t in = b.channels(), side = b.side(), out = bottleneck ? 4 * channels : channels;
   if (bottleneck) {
@@ -84,6 +89,7 @@ void residual_block(NetworkBuilder& b, std::int64_t channels, std::int64_t strid
   b.add_residual().relu();
 }
 
+// ResNet as in torchvision: a 7 x 7 convolution and pooling, four stages, then a linear classifier.
 Transformer resnet(const Sized& of, std::int64_t image) {
   NetworkBuilder b{of.name, 3, image};
   b.convolution(64, 7, 2, true).batch_norm().relu().max_pool(3, 2, 1).end_block();
@@ -98,6 +104,8 @@ Transformer resnet(const Sized& of, std::int64_t image) {
   return b.finish(of.classes);
 }
 
+// VGG as in torchvision. Its classifier is three large GEMMs on 7 x 7 pixels, to which pooling adapts every
+// image.
 Transformer vgg(const Sized& of, std::int64_t image) {
   NetworkBuilder b{of.name, 3, image};
   for (std::size_t stage = 0; stage < 5; ++stage) {
@@ -113,18 +121,20 @@ Transformer vgg(const Sized& of, std::int64_t image) {
   return b.finish(kClasses);
 }
 
-// Queries, keys and values as three products, as transformers writes it.
+// Self-attention with separate GEMMs for queries, keys and values, as in Hugging Face transformers.
 void attention_part(NetworkBuilder& b, std::int64_t width, std::int64_t heads, std::int64_t inner,
                     bool bias) {
   for (int i = 0; i < 3; ++i) b.linear(width, inner, bias, Split::column);
   b.attention(b.n_tokens(), heads, inner / heads).linear(inner, width, bias, Split::row);
 }
 
+// ViT: patches become tokens by a convolution, and a class token is added. Only that token enters the
+// classifier.
 Transformer vit(const Sized& of, std::int64_t image) {
   const auto [layers, width, heads, ffn, patch] = of.sizes;
   NetworkBuilder b{of.name, 3, image};
   b.convolution(width, patch, patch, true, 0).bias();
-  const std::int64_t tokens = b.side() * b.side() + 1;  // and that of the class
+  const std::int64_t tokens = b.side() * b.side() + 1;  // plus the class token
   b.tokens(tokens).parameters((tokens + 1) * width).join(width).add_vectors(width).end_block();
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     b.layer_norm(width);
@@ -136,7 +146,8 @@ Transformer vit(const Sized& of, std::int64_t image) {
   return b.finish(of.classes);
 }
 
-// Peebles and Xie 2023: six vectors from time and class scale and shift both parts of every layer.
+// DiT (Peebles and Xie 2023). A small network turns time and class into six vectors per layer, which scale
+// and shift the inputs and outputs of attention and FFN.
 Transformer dit(const Sized& of, std::int64_t image) {
   const auto [layers, width, heads, unused, patch] = of.sizes;
   constexpr std::int64_t kLatentChannels = 4, kPixelsOfLatent = 8, kFrequencies = 256;
@@ -156,12 +167,13 @@ Transformer dit(const Sized& of, std::int64_t image) {
         .linear(4 * width, width);
     b.scale_and_shift(width).add_residual(width).end_block();
   }
-  // Noise and its variance of every channel.
+  // The output predicts the noise and its variance for each channel.
   b.tokens(1).linear(width, 2 * width).tokens(tokens).layer_norm(width, false).scale_and_shift(width);
   b.linear(width, patch * patch * 2 * kLatentChannels).squared_error().end_block();
   return b.finish(kClasses + 1);
 }
 
+// T5 with the usual lengths of 512 and 128 tokens unless `size` has others.
 Transformer t5(const Sized& of, const SampleSize& size) {
   const auto [layers, width, heads, head_dim, ffn] = of.sizes;
   constexpr std::int64_t kInputTokens = 512, kOutputTokens = 128;
@@ -178,9 +190,10 @@ Transformer t5(const Sized& of, const SampleSize& size) {
 
 using Positions = EncoderDecoder::Positions;
 
+// Whisper. The encoder reads 30 seconds of sound as 1500 frames; the decoder has at most 448 tokens.
 Transformer whisper(const Sized& of) {
   const auto [encoder_layers, decoder_layers, width, heads, bands] = of.sizes;
-  constexpr std::int64_t kFrames = 1500, kWords = 448;  // 30 seconds
+  constexpr std::int64_t kFrames = 1500, kWords = 448;  // 30 seconds of sound
   return *encoder_decoder({.name = std::string{of.name},
                            .encoder_layers = encoder_layers,
                            .decoder_layers = decoder_layers,
@@ -198,16 +211,19 @@ Transformer whisper(const Sized& of) {
                            .dropout = 0});
 }
 
-// One side of it.
+// The encoder or the decoder of an EncoderDecoder: adds its parts to a builder.
 struct Side {
   const EncoderDecoder& of;
   std::int64_t heads, ffn;
+  // Width of all heads together.
   [[nodiscard]] std::int64_t inner() const { return heads * of.head_dim; }
+  // Whether scores have trained biases that depend on the distance of two tokens.
   [[nodiscard]] bool distances() const {
     return of.positions == Positions::distances || of.positions == Positions::distances_of_layer;
   }
 
-  // Queries, keys and values of one input: one after the other as transformers has them, or one for all (Megatron-LM).
+  // The GEMMs for queries and for keys and values of one input: separate GEMMs as in Hugging Face
+  // transformers, or a fused one as in Megatron-LM (Positions::shared).
   void project(NetworkBuilder& b, bool queries, bool keys_values) const {
     const std::int64_t n = (queries ? 1 : 0) + (keys_values ? 2 : 0);
     if (of.positions == Positions::shared) {
@@ -220,7 +236,8 @@ struct Side {
     b.linear(of.hidden_size, inner(), of.biases, Split::column);
   }
 
-  // Biases of distances keep fused kernels away, and so does Megatron's T5.
+  // Attention and its output projection. Biases of distances rule out fused kernels. Megatron-LM's T5 does
+  // not use them either.
   void attend(NetworkBuilder& b, std::int64_t keys) const {
     if (distances() || of.positions == Positions::shared)
       b.written_attention(keys, heads, of.head_dim, of.dropout > 0, distances());
@@ -230,6 +247,7 @@ struct Side {
         .residual_with_dropout(of.hidden_size, of.dropout > 0);
   }
 
+  // Self-attention. Relative positions have 32 biases per head.
   void attend_to_itself(NetworkBuilder& b) const {
     b.norm(of.hidden_size, of.biases);
     project(b, true, true);
@@ -237,6 +255,7 @@ struct Side {
     attend(b, b.n_tokens());
   }
 
+  // The FFN, which ends the block of a layer.
   void feed(NetworkBuilder& b) const {
     const std::int64_t h = of.hidden_size;
     b.norm(h, of.biases).linear(h, ffn, of.biases, Split::column);
@@ -247,10 +266,11 @@ struct Side {
     b.end_block();
   }
 
-  // `rows`: of its own table of positions.
+  // Embeddings of the encoder or the decoder. `rows`: rows of its position table. `counts_words`: whether the
+  // word table is counted here; the decoder shares that of the encoder.
   void begin(NetworkBuilder& b, std::int64_t tokens, std::int64_t rows, bool counts_words) const {
     const std::int64_t h = of.hidden_size;
-    if (of.mel_bins > 0 && counts_words) {  // products with three frames each
+    if (of.mel_bins > 0 && counts_words) {  // two convolutions of 3 frames, as GEMMs; the second has stride 2
       b.tokens(2 * tokens).linear(3 * of.mel_bins, h).gelu().tokens(tokens).linear(3 * h, h).gelu();
     } else {
       b.tokens(tokens).lookup(of.vocab_size, h, counts_words || of.mel_bins > 0);
@@ -296,7 +316,7 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   decoder.begin(b, t5.decoder_tokens, t5.decoder_positions, false);
   for (std::int64_t layer = 0; layer < t5.decoder_layers; ++layer) {
     decoder.attend_to_itself(b);
-    // Queries of the decoder, keys and values of the encoder.
+    // Cross-attention: queries of the decoder, keys and values of the encoder.
     b.norm(h, t5.biases);
     decoder.project(b, true, false);
     b.tokens(t5.encoder_tokens);
@@ -328,12 +348,13 @@ Transformer residual_network(std::string_view name, const std::array<std::int64_
 
 Result<std::optional<Transformer>> find_network(std::string_view name, const SampleSize& size) {
   const std::optional<std::int64_t>& image_size = size.image;
-  // The names at the hub: google/vit-base-patch16-224.
+  // Names on the Hugging Face Hub end with the image size: google/vit-base-patch16-224.
   std::string wanted = spelling_core(name);
   constexpr std::string_view kUsual = "224";
   if (wanted.starts_with("vit") && wanted.ends_with(kUsual)) wanted.resize(wanted.size() - kUsual.size());
   for (const auto& [name_here, full] : kVitNames)
     if (wanted == name_here) wanted = full;
+  // The row with the wanted name. Null: not in this table.
   const auto of = [&](std::span<const Sized> table) {
     const auto found =
         std::ranges::find_if(table, [&](const Sized& s) { return spelling_core(s.name) == wanted; });
@@ -354,10 +375,12 @@ Result<std::optional<Transformer>> find_network(std::string_view name, const Sam
     }
     return std::optional{t5(*found, size)};
   }
+  // Families of image networks. `usual`: default image size. Allowed sizes are multiples of `step`, or of the
+  // patch if `step` is 0, and at least `least`.
   struct Family {
     std::span<const Sized> table;
     Transformer (*build)(const Sized&, std::int64_t);
-    std::int64_t usual, step, least;  // pixels; step 0: of a patch
+    std::int64_t usual, step, least;  // pixels per side; a `step` of 0 is the patch size
   };
   const Family families[] = {{kResnets, resnet, 224, 1, 32},
                              {kVggs, vgg, 224, 32, 224},
@@ -368,6 +391,7 @@ Result<std::optional<Transformer>> find_network(std::string_view name, const Sam
     if (found == nullptr) continue;
     const std::int64_t image = image_size.value_or(family.usual);
     const std::int64_t patch = found->sizes[4] * std::max<std::int64_t>(1, family.step);
+    // A DiT divides its image by 8 (latents) before it cuts patches, so that its step is 8 patches.
     const bool patches = family.step == 0 || family.table.data() == kDits;
     const std::int64_t step = patches ? patch : family.step;
     constexpr std::int64_t kLargest = 4096;

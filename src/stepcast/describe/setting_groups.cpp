@@ -5,6 +5,7 @@
 namespace stepcast {
 namespace {
 
+// Names of all members, in all groups, with pointers to them.
 std::map<std::string_view, SettingMember> named_settings() {
   std::map<std::string_view, SettingMember> all;
   const auto add = [&](std::string_view name, auto member) { all.emplace(name, member); };

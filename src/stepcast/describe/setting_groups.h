@@ -1,8 +1,8 @@
-// The members of JobSettings, each in the one group that says what becomes of it when layouts are searched. A member
-// that is in no group, or in two, does not compile.
+// Groups of the members of JobSettings. The group of a member determines what a layout search does with it.
+// Each member belongs to exactly one group; a member in no group or in two does not compile.
 //
-//   kSearchedSettings.each([&](auto member) { (settings.*member).reset(); });
-//   setting_named("tensor")    // &JobSettings::tensor, for tables that are data
+//   setting_groups::kSearched.each([&](auto member) { (settings.*member).reset(); });
+//   setting_named("tensor")    // &JobSettings::tensor, for tables that are read as data
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace stepcast {
 namespace setting_groups {
 using S = JobSettings;
 
-// Of the model.
+// Settings of the model. A search keeps them.
 STEPCAST_MEMBERS(kModel, &S::decoder_layers, &S::decoder_tokens, &S::n_layers, &S::hidden_size,
                  &S::ffn_hidden_size, &S::n_heads, &S::head_dim, &S::max_position,
                  &S::n_multi_token_prediction_layers, &S::query_groups, &S::vocab_size, &S::padded_vocab_size,
@@ -40,21 +40,21 @@ STEPCAST_MEMBERS(kModel, &S::decoder_layers, &S::decoder_tokens, &S::n_layers, &
                  &S::linear_head_dim, &S::linear_key_heads, &S::linear_heads, &S::indexer_heads,
                  &S::indexer_head_dim, &S::indexer_keys, &S::indexer_every, &S::indexer_offset);
 
-// What a search of layouts chooses (plan/layout_point.h), in all the ways to say it.
+// Settings that a layout search chooses (plan/layout_point.h), in all their spellings.
 STEPCAST_MEMBERS(kSearched, &S::tensor, &S::pipeline, &S::context, &S::expert, &S::expert_tensor,
                  &S::virtual_stages, &S::micro_batch_sequences, &S::sequence_parallel, &S::fp8, &S::fp4,
                  &S::recompute, &S::recompute_attention, &S::checkpoint_layers, &S::recompute_by_block,
                  &S::sharding, &S::distributed_optimizer, &S::fully_sharded, &S::zero_stage);
 
-// How much of what a search chooses: means something with one of its choices.
+// Details of a searched setting: they have a meaning only for one of its choices.
 STEPCAST_MEMBERS(kOfSearched, &S::recompute_layers, &S::recompute_modules, &S::recompute_keeps,
                  &S::recompute_offloads);
 
-// What follows from degrees that a search chooses.
+// Settings that depend on the searched degrees.
 STEPCAST_MEMBERS(kOfDegrees, &S::data, &S::layers_per_virtual_stage, &S::first_stage_layers,
                  &S::last_stage_layers, &S::pipeline_layout, &S::weight_copies);
 
-// What every layout of a search has as it was said.
+// Settings that a search keeps as given.
 STEPCAST_MEMBERS(
     kKept, &S::count_embedding_as_layer, &S::count_output_as_layer, &S::pipeline_schedule,
     &S::pipeline_before_data, &S::global_batch_sequences, &S::seq_len_tokens, &S::dtype, &S::master_dtype,
@@ -79,16 +79,19 @@ inline constexpr auto kAll = kModel + kSearched + kOfSearched + kOfDegrees + kKe
 
 namespace detail {
 
+// Inheriting from one Tag per member: a member that is listed twice is a duplicate base, a compile error.
 template <auto Member>
 struct Tag {};
 template <auto... Members>
-struct Tags : Tag<Members>... {};  // a member that is listed twice is a base twice
+struct Tags : Tag<Members>... {};
 template <auto... Members>
 constexpr std::size_t n_distinct(MemberList<Members...>) {
   // NOLINTNEXTLINE(bugprone-sizeof-expression): asks the compiler for the whole type, which refuses a member listed twice
   return sizeof(Tags<Members...>) > 0 ? sizeof...(Members) : 0;
 }
 
+// Converts to any optional, so that the number of members of JobSettings can be tested by aggregate
+// initialisation.
 struct AnySetting {
   template <class T>
   operator std::optional<T>() const;  // NOLINT(google-explicit-constructor)
@@ -100,14 +103,14 @@ constexpr bool takes(std::index_sequence<I...>) {
 
 }  // namespace detail
 
-// An aggregate takes as many values as it has members.
+// JobSettings can be initialised with as many values as the groups have members, and not with one more.
 static_assert(detail::takes(std::make_index_sequence<detail::n_distinct(kAll)>{}) &&
                   !detail::takes(std::make_index_sequence<kAll.size + 1>{}),
               "every member of JobSettings belongs into one of these groups");
 
 }  // namespace setting_groups
 
-// Any member of JobSettings, by the type of its value.
+// A pointer to a member of JobSettings, for each type of value.
 template <class Value>
 using SettingOf = std::optional<Value> JobSettings::*;
 using SettingMember =
@@ -116,7 +119,7 @@ using SettingMember =
                  SettingOf<AttentionMethod>, SettingOf<ContextParallelKind>, SettingOf<Recompute>,
                  SettingOf<Sharding>, SettingOf<PipelineSchedule>, SettingOf<OptimizerKind>,
                  SettingOf<TokenDispatcher>>;
-// The member of this name; nothing if there is none.
+// The member with this name; nothing if there is none. The table is built on the first call.
 [[nodiscard]] std::optional<SettingMember> setting_named(std::string_view name);
 
 }  // namespace stepcast

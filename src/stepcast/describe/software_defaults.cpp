@@ -4,6 +4,8 @@
 
 namespace stepcast {
 
+// Overlap of tensor-parallel transfers needs sequence parallelism, and overlapped sends need virtual stages.
+// Both are read from `layout`.
 void set_software_defaults(Layout& layout, Framework framework, DType compute) {
   const FrameworkRule& rule = rule_of(framework);
   LayerChoices& layer = layout.layer;

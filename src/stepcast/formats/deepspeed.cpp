@@ -1,3 +1,6 @@
+// Reads a DeepSpeed config on top of a base layout. The sections are read one by one: model parallelism and
+// data-parallel degree first, because batches depend on them, then batches, ZeRO, number types, optimizer and
+// checkpointing. Every key must be known: read, listed as not modelled, or listed as harmless.
 #include "stepcast/formats/deepspeed.h"
 
 #include <algorithm>
@@ -17,7 +20,7 @@ namespace {
 
 using detail::foreign_object;
 
-// As `optional`, and "auto" counts as not there.
+// ObjectReader::optional(), except that the text "auto" counts as a missing key.
 template <class Value>
 Status read_unless_auto(ObjectReader& keys, std::string_view key, Value& out) {
   if (const JsonValue* value = keys.take(key);
@@ -27,7 +30,8 @@ Status read_unless_auto(ObjectReader& keys, std::string_view key, Value& out) {
   return keys.optional(key, out);
 }
 
-// Adds those of these words that are keys which are there and not switched off to what is not modelled.
+// Marks these keys as read, and adds those that are present and switched on to `job.not_modelled`. A key is
+// off if it is false, 0, or an object with "enabled": false. `names` are separated by blanks.
 void note_if_there(ObjectReader& keys, std::string_view names, ResolvedJob& job) {
   (void)any_word(names, [&](std::string_view name) {
     const JsonValue* value = keys.take(name);
@@ -41,7 +45,8 @@ void note_if_there(ObjectReader& keys, std::string_view names, ResolvedJob& job)
   });
 }
 
-// "offload_optimizer": {"device": "cpu", ...}
+// Reads a section such as "offload_optimizer": {"device": "cpu", ...}. `out`: whether it offloads. NVMe is
+// treated like the CPU and noted as not modelled.
 Status read_offload(ObjectReader& keys, std::string_view key, bool& out, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto section, keys.section(key));
   if (!section) return Ok{};
@@ -59,6 +64,7 @@ Status read_offload(ObjectReader& keys, std::string_view key, bool& out, Resolve
   return section->finish();
 }
 
+// Keys of zero_optimization that change time or memory and that no model covers; below, keys without such an effect.
 constexpr std::string_view kZeroNotModelled =
     "zero_hpz_partition_size zero_quantized_weights zero_quantized_gradients "
     "zero_quantized_nontrainable_weights mics_hierarchical_params_gather round_robin_gradients "
@@ -73,6 +79,8 @@ constexpr std::string_view kZeroHarmless =
     "ignore_unused_parameters legacy_stage1 memory_efficient_linear "
     "stage3_model_persistence_threshold";
 
+// Reads zero_optimization: the ZeRO stage, offloading, overlap and bucket size. A missing section means stage
+// 0. Errors: a stage above 3, a bucket size outside 1 to 1e12 elements.
 Status read_zero(ObjectReader& root, ResolvedJob& job) {
   Layout& layout = job.layout;
   layout.sharding.kind = Sharding::none;
@@ -86,19 +94,21 @@ Status read_zero(ObjectReader& root, ResolvedJob& job) {
   layout.sharding.kind = kStages[static_cast<std::size_t>(stage)];
   STEPCAST_TRY(read_offload(*zero, "offload_optimizer", layout.optimizer.cpu_offload, job));
   STEPCAST_TRY(read_offload(*zero, "offload_param", layout.sharding.parameter_offload, job));
+  // The older key for offload_optimizer.
   bool old_offload = false;
   STEPCAST_TRY(read_unless_auto(*zero, "cpu_offload", old_offload));
   layout.optimizer.cpu_offload = layout.optimizer.cpu_offload || old_offload;
-  bool overlap = stage == 3;  // DeepSpeed's default
+  bool overlap = stage == 3;  // default of DeepSpeed: only in stage 3
   STEPCAST_TRY(read_unless_auto(*zero, "overlap_comm", overlap));
   layout.sharding.overlap_gradient_reduce = layout.sharding.overlap_parameter_gather = overlap;
-  double bucket = 5e8;  // DeepSpeed's default, in elements
+  double bucket = 5e8;  // default of DeepSpeed, in elements
   STEPCAST_TRY(read_unless_auto(*zero, "reduce_bucket_size", bucket));
   constexpr double kMostElements = 1e12;
   if (!(bucket >= 1 && bucket <= kMostElements)) {
     return zero->error("reduce_bucket_size").found(fmt::format("{}", bucket)).expected("1 to 1e12 elements");
   }
   layout.sharding.bucket_parameters = static_cast<std::int64_t>(bucket);
+  // MiCS shards the weights over groups of this size.
   std::int64_t shard_group = 0;
   STEPCAST_TRY(read_unless_auto(*zero, "mics_shard_size", shard_group));
   if (stage == 3) layout.sharding.shard_group_size = shard_group;
@@ -107,12 +117,14 @@ Status read_zero(ObjectReader& root, ResolvedJob& job) {
   return zero->finish();
 }
 
-// A section of a type of the computation; open: "auto", who starts the run decides (the Trainer of Hugging Face).
+// A section that switches a number type. `open` means "auto": the caller of DeepSpeed decides, such as the
+// Trainer of Hugging Face.
 struct Enabled {
-  bool on = false;  // DeepSpeed's default, also of a section without the key
+  bool on = false;  // default of DeepSpeed, even if the section exists without the key
   bool open = false;
 };
 
+// Reads the section `key`, "fp16" or "bf16". Keys about loss scaling have no effect on time.
 Result<Enabled> read_enabled(ObjectReader& root, std::string_view key) {
   STEPCAST_ASSIGN(auto section, root.section(key));
   Enabled enabled;
@@ -127,6 +139,7 @@ Result<Enabled> read_enabled(ObjectReader& root, std::string_view key) {
   return enabled;
 }
 
+// A number type under `key`, or `otherwise` if the key is missing. Errors: types other than fp16, bf16 and fp32.
 Result<DType> read_dtype(ObjectReader& keys, std::string_view key, DType otherwise) {
   std::string text;
   STEPCAST_TRY(read_unless_auto(keys, key, text));
@@ -136,9 +149,12 @@ Result<DType> read_dtype(ObjectReader& keys, std::string_view key, DType otherwi
   return keys.wrong(key, text, "fp16, bf16 or fp32");
 }
 
+// Reads the type of the computation and the types of gradients and their reduction. The settings `said` have
+// precedence. With "auto" everywhere, bf16 is preferred to fp16, with a note.
 Status read_precision(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   STEPCAST_ASSIGN(const Enabled fp16, read_enabled(root, "fp16"));
   STEPCAST_ASSIGN(Enabled bf16, read_enabled(root, "bf16"));
+  // The older name of the bf16 section.
   STEPCAST_ASSIGN(const Enabled old_bf16, read_enabled(root, "bfloat16"));
   bf16.on = bf16.on || old_bf16.on;
   bf16.open = bf16.open || old_bf16.open;
@@ -154,7 +170,7 @@ Status read_precision(ObjectReader& root, const JobSettings& said, ResolvedJob& 
     job.notes.push_back(fmt::format("computation type is \"auto\": {} is assumed", to_string(compute)));
   }
   Precision precision = precision_for(compute);
-  // ZeRO-2 and 3 keep gradients in the type of the weights; so do reductions unless told otherwise.
+  // ZeRO-2 and ZeRO-3 store gradients in the type of the weights. Reductions also use that type by default.
   const bool shards_gradients =
       job.layout.sharding.kind == Sharding::zero2 || job.layout.sharding.kind == Sharding::zero3;
   if (compute == DType::bf16) {
@@ -174,9 +190,10 @@ Status read_precision(ObjectReader& root, const JobSettings& said, ResolvedJob& 
   return Ok{};
 }
 
+// Reads gradient clipping and the kind of optimizer. Without an optimizer section, the optimizer of the base stays.
 Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
   OptimizerSetup& setup = job.layout.optimizer;
-  double clip = 0;  // DeepSpeed's default
+  double clip = 0;  // default of DeepSpeed: no clipping
   STEPCAST_TRY(read_unless_auto(root, "gradient_clipping", clip));
   if (clip < 0)
     return root.error("gradient_clipping").found(fmt::format("{:g}", clip)).expected("0, for none, or more");
@@ -194,7 +211,8 @@ Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
   return section->finish();
 }
 
-// The section sets up DeepSpeed's own checkpointing of activations, which recomputes whole layers.
+// This section configures DeepSpeed's activation checkpointing, which recomputes whole layers. Its presence
+// enables full recomputation.
 Status read_checkpointing(ObjectReader& root, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto section, root.section("activation_checkpointing"));
   if (!section) return Ok{};
@@ -206,6 +224,8 @@ Status read_checkpointing(ObjectReader& root, ResolvedJob& job) {
   return section->finish();
 }
 
+// Reads the three batch keys. Any two of them imply the third: global = micro x accumulation steps x
+// data-parallel ranks. Errors: keys that contradict this, zeros, batches above 1e9 sequences.
 Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;
   std::int64_t global = 0, micro = 0, steps = 0;
@@ -223,12 +243,13 @@ Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& jo
   const std::int64_t dp = layout.degrees.data;
   if (global > kMost || micro > kMost || steps > kMost) return root.error("", "a batch above 1e9 sequences");
   if (said.micro_batch_sequences || said.global_batch_sequences) {
-    // Micro-batches per step are what comes of it; the file's size of a step holds if only its parts are said.
+    // The number of accumulation steps then follows from the batches. A batch size of the file still applies
+    // if only the other one is given in the settings.
     steps = 0;
     micro = said.micro_batch_sequences.value_or(micro);
     global = said.global_batch_sequences.value_or(global);
   }
-  if (global == 0 && micro == 0) {  // both come from the base
+  if (global == 0 && micro == 0) {  // both remain those of the base
     job.notes.push_back(fmt::format("micro-batch size not given: {}", layout.batch.micro_batch_sequences));
     if (steps > 0) layout.batch.global_batch_sequences = layout.batch.micro_batch_sequences * steps * dp;
     return Ok{};
@@ -258,6 +279,7 @@ Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& jo
   return Ok{};
 }
 
+// Root keys that change time or memory and that no model covers; below, root keys without such an effect.
 constexpr std::string_view kRootNotModelled =
     "amp sparse_gradients sparse_attention compression_training curriculum_learning data_efficiency "
     "elasticity hybrid_engine progressive_layer_drop eigenvalue quantize_training torch_autocast";
@@ -269,6 +291,7 @@ constexpr std::string_view kRootHarmless =
     "gradient_predivide_factor disable_allgather dataloader_drop_last load_universal_checkpoint "
     "seq_parallel_communication_data_type compile timers nebula";
 
+// Reads the whole document into `job`. Order matters: degrees, then batches, then everything else.
 Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;
   if (layout.software.framework == Framework::unknown) layout.software.framework = Framework::deepspeed;
@@ -279,7 +302,7 @@ Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) 
     STEPCAST_TRY(tensor->finish());
   }
   if (said.tensor) layout.degrees.tensor = *said.tensor;
-  std::int64_t sequence = layout.degrees.context;  // Ulysses
+  std::int64_t sequence = layout.degrees.context;  // sequence parallelism of DeepSpeed-Ulysses
   STEPCAST_TRY(read_unless_auto(root, "sequence_parallel_size", sequence));
   if (sequence != layout.degrees.context && !said.context) {
     layout.degrees.context = sequence;
@@ -293,6 +316,7 @@ Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) 
   if (layout.degrees.data < 1 || layout.degrees.data > kMostRanks)
     return root.error("", "data_parallel is not 1 to 1e6");
   const std::int64_t replica = layout.degrees.tensor * layout.degrees.pipeline * layout.degrees.context;
+  // The data-parallel degree follows from the number of GPUs.
   if (job.n_gpus) {
     if (*job.n_gpus < replica || *job.n_gpus % replica != 0) {
       return Error{fmt::format("{} GPUs are not a multiple of the {} of a replica", *job.n_gpus, replica)};

@@ -1,3 +1,6 @@
+// Reads the configs of training frameworks in three steps: level() walks over all keys and stores the values
+// of known ones in ConfigWords; the use_...() functions combine values that depend on each other; merge()
+// applies the job's settings on top.
 #include "stepcast/formats/framework_config.h"
 
 #include <algorithm>
@@ -33,7 +36,8 @@ using detail::ConfigFramework;
 using detail::ConfigRow;
 using detail::ConfigWords;
 
-// What "${other.key}" (OmegaConf) stands for; itself where no such key is there.
+// The value that "${other.key}" (OmegaConf) refers to, up to eight references deep. `value` itself if the key
+// does not exist.
 const JsonValue& interpolated(const JsonValue& root, const JsonValue& value) {
   const JsonValue* at = &value;
   for (int depth = 0; depth < 8 && at->is_text() && at->text().starts_with("${") && at->text().ends_with('}');
@@ -46,13 +50,14 @@ const JsonValue& interpolated(const JsonValue& root, const JsonValue& value) {
   return *at;
 }
 
+// Whether a path is in a list of paths, separated by blanks; `*` at the end of an entry matches any rest.
 bool is_listed(std::string_view names, std::string_view path) {
   return any_word(names, [&](std::string_view name) {
     return name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1)) : name == path;
   });
 }
 
-// A text, or the words of a list with blanks between them; a switch is "true" or nothing.
+// A value as text: the items of a list are separated by blanks, switches are "true" or "false".
 std::string words_of(const JsonValue& value) {
   if (value.is_text()) return value.text();
   if (value.is_bool()) return value.truth() ? "true" : "false";
@@ -65,7 +70,7 @@ std::string words_of(const JsonValue& value) {
   return words;
 }
 
-// A number, also in quotes and with underscores: "2", 8_192.
+// A number, which may be in quotes and have underscores: "2", 8_192.
 std::optional<double> number_of(const JsonValue& value) {
   if (value.is_number()) return value.number();
   if (!value.is_text()) return std::nullopt;
@@ -74,6 +79,7 @@ std::optional<double> number_of(const JsonValue& value) {
   return scan<double>(digits);
 }
 
+// Reads one config of one framework, by its rows.
 class ConfigReader {
  public:
   ConfigReader(const ConfigFramework& framework, const Job& said, FrameworkConfig& out)
@@ -82,10 +88,11 @@ class ConfigReader {
     words_.adapter_rank = framework.adapter_rank;
   }
 
+  // Reads the whole document into `out`. The order matters: batches depend on degrees, and degrees on merged settings.
   Status read(const JsonValue& root) {
     root_ = &root;
     STEPCAST_TRY(level(root, ""));
-    // Liger's kernels of rotation and gated activation come with that of the loss.
+    // Liger's switch for the loss also enables its kernels for rotary positions and gated activations.
     for (const std::string_view key : {"use_liger_kernel", "enable_liger_kernel"})
       if (const JsonValue* on = root.find(key); on != nullptr && on->is_bool() && on->truth())
         words_.settings.fuse_rotary = words_.settings.fuse_bias_activation = true;
@@ -102,16 +109,20 @@ class ConfigReader {
   }
 
  private:
+  // The error for a key with a wrong value.
   Error wrong(std::string_view key, std::string_view found, std::string expected) const {
     return Error::at(file_, std::string{key})
         .found(fmt::format("`{}`", found.substr(0, 80)))
         .expected(std::move(expected));
   }
 
+  // Reads the keys of an object and of the objects below it. `above`: path of the object.
   Status level(const JsonValue& object, const std::string& above) {
     for (const JsonValue::Member& member : object.members()) {
       const std::string path = above.empty() ? member.key : above + "." + member.key;
       const JsonValue& value = interpolated(*root_, member.value);
+      // In order of precedence: a key with a row, a key that is not priced, an ignored key, a section to
+      // descend into, an unknown key.
       const auto row = std::find_if(framework_.rows.begin(), framework_.rows.end(),
                                     [&](const ConfigRow& r) { return r.path == path; });
       if (row != framework_.rows.end()) {
@@ -129,25 +140,28 @@ class ConfigReader {
     return Ok{};
   }
 
-  // Sections are passed over but for what rows and notes say of them.
+  // Reads a section that is ignored except for keys with rows or notes in it.
   Status listed_below(const JsonValue& object, const std::string& path) {
     passed_.push_back(path + ".");
     Status status = level(object, path);
     passed_.pop_back();
     return status;
   }
+  // Whether a path is inside such a section.
   bool is_below_listed(const std::string& path) const {
     return std::any_of(passed_.begin(), passed_.end(),
                        [&](const std::string& p) { return path.starts_with(p); });
   }
 
+  // Whether a value means "off" or "chosen by an integration".
   static bool is_off(const JsonValue& value) {
     return value.is_null() || (value.is_bool() && !value.truth()) ||
            (value.is_number() && value.number() == 0) ||
            (value.is_text() && (value.text().empty() || value.text() == "auto"));
   }
 
-  // Listed, as nobody knows what it changes; what is spelled almost like a key that acts is a note, too.
+  // An unknown key: an error if the job is strict, else listed as not modelled. If it resembles a known key,
+  // a note suggests that key.
   Status unknown(const std::string& path, const JsonValue& value) {
     std::vector<std::string> known;
     for (const ConfigRow& row : framework_.rows) known.emplace_back(row.path);
@@ -160,12 +174,15 @@ class ConfigReader {
     return Ok{};
   }
 
+  // Stores the value of a key in the member of its row, converted to the type of the member. Errors: another
+  // kind of value, a number that is not an integer or above 1e12.
   Status take(const ConfigRow& row, const JsonValue& value) {
-    // "auto" is what an integration fills in; "${...}" another key.
+    // "auto" is filled in by an integration at run time.
     const bool says_nothing = value.is_null() || (value.is_text() && value.text() == "auto");
     return std::visit(
         [&](auto target) -> Status {
           using Target = decltype(target);
+          // The error for a value of the wrong kind.
           const auto kind = [&](std::string expected) {
             return Error::at(file_, fmt::format("line {}: {}", value.line(), row.path))
                 .found(
@@ -187,7 +204,7 @@ class ConfigReader {
             else
               words_.settings.*target = truth;
           } else {
-            // Automodel packs nothing into sequences of no tokens.
+            // Automodel: a packed sequence size of 0 means no packing.
             if (says_nothing ||
                 (row.path == "packed_sequence.packed_sequence_size" && number_of(value) == 0.0))
               return Ok{};
@@ -208,7 +225,8 @@ class ConfigReader {
         row.target);
   }
 
-  // A file beside the config, or the settings themselves. They may name keys of the framework ("auto").
+  // The DeepSpeed section: a file next to the config, or the settings themselves. If the file does not exist,
+  // the ZeRO stage is taken from its name ("zero3_offload.json"), with a note. Errors: neither works.
   Status use_deepspeed(const JsonValue& value) {
     if (value.is_null() || said_.deepspeed) return Ok{};
     if (value.is_object()) {
@@ -216,6 +234,7 @@ class ConfigReader {
       return Ok{};
     }
     if (!value.is_text()) return wrong("deepspeed", compact_json(value), "a file, or its content");
+    // A relative path is looked up in the working directory, then next to the config.
     std::filesystem::path file = value.text();
     std::error_code ignored;
     if (file.is_relative() && !std::filesystem::exists(file, ignored))
@@ -242,9 +261,11 @@ class ConfigReader {
     return wrong("deepspeed", value.text(), "an existing file, or another one with --deepspeed");
   }
 
-  // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy, unless what it
-  // says was computed before the training (TRL).
+  // The kind of training. Preferences train on pairs of answers, which are two sequences per sample. A
+  // reference model adds a forward pass, unless its results were computed before the training (TRL). Errors:
+  // kinds that generate text during training.
   Status use_work(bool knows_reference) {
+    // A kind of training: whether samples are pairs, and whether it has a reference model.
     struct Work {
       std::string_view name;
       bool pairs, reference;
@@ -270,6 +291,7 @@ class ConfigReader {
     return Ok{};
   }
 
+  // Translates words: number type, recomputation, quantisation, sharding, expert capacity, optimizer, adapters.
   Status use_words() {
     JobSettings& s = words_.settings;
     STEPCAST_TRY(use_precision());
@@ -280,6 +302,7 @@ class ConfigReader {
         out_.notes.push_back(
             fmt::format("recomputation not given: full, the default of {}", framework_.name));
     }
+    // Unknown words for recomputation are treated as selective recomputation of attention.
     if (framework_.has_remat_policies && !recompute.empty() && recompute != "none") {
       STEPCAST_TRY(use_policy(recompute));
     } else if (recompute == "true" || recompute == "full" || recompute == "unsloth" ||
@@ -292,6 +315,7 @@ class ConfigReader {
     } else if (recompute == "none") {
       s.recompute = Recompute::none;
     }
+    // Words of PyTorch's FSDP, such as "full_shard auto_wrap" or "SHARD_GRAD_OP".
     const std::string sharding = lower(words_.sharding);
     const std::string quantization = lower(words_.quantization);
     if (quantization.find("fp8") != std::string::npos) {
@@ -310,6 +334,7 @@ class ConfigReader {
       s.expert_capacity_factor = words_.expert_capacity;
       s.pad_experts_to_capacity = true;
     }
+    // Variants of Adam need no note, because they have the same state, except for 8-bit ones.
     const std::string optimizer = lower(words_.optimizer);
     if (!optimizer.empty() &&
         (optimizer.find("adam") == std::string::npos || optimizer.find("8bit") != std::string::npos))
@@ -320,7 +345,7 @@ class ConfigReader {
     return Ok{};
   }
 
-  // Of MaxText.
+  // Recomputation in MaxText.
   Status use_policy(const std::string& name) {
     if (detail::use_remat_policy(name, words_)) return Ok{};
     return wrong("remat_policy", name,
@@ -328,11 +353,13 @@ class ConfigReader {
                  "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
   }
 
-  // Copies of the weights inside a slice times those between slices.
+  // MaxText: the number of weight copies is that inside a slice times that between slices. An axis of -1
+  // takes all remaining devices. Errors: axes that do not divide the devices.
   Status use_copies() {
     constexpr double kMost = 1e6;
     const auto number = [](std::int64_t x) { return static_cast<double>(x); };
     const JobSettings& s = out_.job.settings;
+    // A slice is what the job calls a node.
     const double gpus = number(out_.job.n_gpus.value_or(1)),
                  in_slice = std::max(1.0, number(out_.job.gpus_per_node.value_or(0))),
                  slices = out_.job.gpus_per_node ? std::max(1.0, std::floor(gpus / in_slice)) : 1;
@@ -344,7 +371,8 @@ class ConfigReader {
                         number(s.tensor.value_or(1)) * number(s.context.value_or(1)) *
                         number(s.pipeline.value_or(1));
     if (inside < 1) inside = rest(gpus / slices, axes);
-    const bool open = words_.sharded_inside < 1 || words_.also_sharded_inside < 1;  // an axis takes the rest
+    // An axis of -1 takes the remaining devices.
+    const bool open = words_.sharded_inside < 1 || words_.also_sharded_inside < 1;
     if (out_.job.n_gpus && !open && std::fmod(gpus, inside * axes) != 0) {
       return wrong("ici_* axes", fmt::format("a product of {:g}", inside * axes),
                    fmt::format("one that divides {:g} devices, or -1 for the rest of them", gpus));
@@ -358,6 +386,7 @@ class ConfigReader {
     return Ok{};
   }
 
+  // The number type: switches first, then the word.
   Status use_precision() {
     JobSettings& s = words_.settings;
     if (words_.bf16 || words_.fp16) {
@@ -378,7 +407,7 @@ class ConfigReader {
     return Ok{};
   }
 
-  // Adapters where the config has them; which products get one, in Hugging Face's names.
+  // LoRA adapters, if the config has any, and which GEMMs they are on, given by names of Hugging Face modules.
   void use_adapters() {
     const std::string adapter = lower(words_.adapter);
     const bool has = adapter == "lora" || adapter == "qlora" || adapter == "true" ||
@@ -396,7 +425,8 @@ class ConfigReader {
       targets = framework_.all_linear_of_attention ? "all" : targets + " gate_proj up_proj down_proj";
     if (targets.empty()) targets = framework_.adapter_targets;
     std::ranges::replace(targets, ',', ' ');
-    // Words and not regular expressions; embedding and output matrix are among them.
+    // Only plain names are checked, not regular expressions. Adapters on embeddings and the output matrix are
+    // not modelled.
     (void)any_word(targets, [&](std::string_view one) {
       if (one.find_first_of("()[]|\\^$*") == std::string_view::npos && adapter_products(one).empty())
         out_.job.not_modelled.push_back(fmt::format("adapters on {}", one.substr(0, 60)));
@@ -406,8 +436,9 @@ class ConfigReader {
     words_.settings.lora_targets = products.empty() ? "linear_qkv" : products;
   }
 
-  // Weights that nothing trains, in 4 or 8 bits. Checkpoints in 4 bits, as Unsloth stores them, have it in their name.
+  // Quantised frozen weights with 4 or 8 bits. 4-bit checkpoints, such as those of Unsloth, have it in their name.
   void use_quantised_base() {
+    // Four ways to say 4 bits: a switch, QLoRA as the kind of adapter, a model class, the name of the checkpoint.
     const bool is_nf4 = words_.four_bits || lower(words_.adapter) == "qlora" ||
                         words_.model.find("qlora_") != std::string::npos ||
                         words_.model.ends_with("-bnb-4bit");
@@ -429,6 +460,8 @@ class ConfigReader {
     words_.settings.lora_base_weights = bits == "8" ? "int8" : nested ? "nf4-double" : "nf4";
   }
 
+  // The model: of the job, described by sizes, a folder with a config.json, or a preset by its hub name.
+  // Errors: none of these.
   Status use_model() {
     JobSettings& s = words_.settings;
     Job& job = out_.job;
@@ -440,8 +473,8 @@ class ConfigReader {
       return Ok{};
     }
     if (s.n_experts.value_or(0) == 1)
-      s.n_experts = s.experts_per_token = std::nullopt;                       // MaxText's way to say none
-    if (s.n_layers && (words_.model.empty() || words_.model == "default")) {  // of Llama's kind
+      s.n_experts = s.experts_per_token = std::nullopt;  // in MaxText one expert means none
+    if (s.n_layers && (words_.model.empty() || words_.model == "default")) {  // sizes of a model like Llama
       if (!s.tied_embeddings) s.tied_embeddings = false;
       s.swiglu = true;
       s.linear_bias = false;
@@ -466,8 +499,10 @@ class ConfigReader {
         .advice("give its config.json with --model");
   }
 
+  // Combines the settings of the config with those of the job, which have precedence.
   void merge() {
     Job& job = out_.job;
+    // `job` is replaced by the given job, so the results of reading are saved first.
     const std::vector<std::string> found = std::move(job.not_modelled);
     const std::optional<Framework> habits = job.framework;
     std::optional<ConfigText> deepspeed = std::move(job.deepspeed);
@@ -490,7 +525,8 @@ class ConfigReader {
     if (!job.n_gpus && words_.data > 0 && !job.settings.data) job.settings.data = words_.data;
   }
 
-  // A micro-batch on every data-parallel rank, so many times as gradients are summed up.
+  // The batches: a micro-batch per data-parallel rank, times the gradient accumulation steps. Errors: degrees
+  // or batches out of range, batches that cannot be divided.
   Status use_batches() {
     JobSettings& s = out_.job.settings;
     const std::int64_t tensor = s.tensor.value_or(1),
@@ -500,12 +536,13 @@ class ConfigReader {
          {tensor, s.pipeline.value_or(1), s.context.value_or(1), s.data.value_or(1)})
       if (degree < 1 || degree > kMost)
         return wrong("parallelism", fmt::format("{}", degree), "degrees from 1 to 1e6");
+    // Without a number of GPUs, the degrees imply it.
     const std::int64_t gpus = out_.job.n_gpus.value_or(s.data.value_or(1) * std::min(others, kMost));
     const std::int64_t data =
         std::max<std::int64_t>(1, s.data.value_or(gpus / std::max<std::int64_t>(others, 1)));
     double micro = words_.rank_batch;
     if (framework_.batch_per_gpu) {
-      // All stages take one batch, in parts.
+      // The batch of a GPU is processed in micro-batches by all pipeline stages.
       const std::int64_t stages = s.pipeline.value_or(1),
                          parts = words_.pipeline_parts > 0 ? words_.pipeline_parts : stages;
       micro *= static_cast<double>(gpus) / static_cast<double>(data);
@@ -517,6 +554,7 @@ class ConfigReader {
         words_.accumulation *= std::min(parts, kMost);
       }
     }
+    // The batch per GPU may be a fraction (MaxText), that of a data-parallel rank may not.
     if (micro < 1 || micro > kMost || micro != std::floor(micro))
       return wrong("the batch size per rank", fmt::format("{:g}", micro),
                    "a whole number of sequences, 1 to 1e6");
@@ -532,6 +570,8 @@ class ConfigReader {
     return Ok{};
   }
 
+  // Configuration of the reader, its output, and state while reading. passed_: paths, with a dot, of ignored
+  // sections that are being read.
   const ConfigFramework& framework_;
   const Job& said_;
   const std::string& file_;
@@ -544,6 +584,7 @@ class ConfigReader {
 }  // namespace
 
 std::string adapter_products(std::string_view names) {
+  // A GEMM of a layer, and the module names in which it is found.
   struct Product {
     std::string_view name, named;
   };
@@ -552,7 +593,7 @@ std::string adapter_products(std::string_view names) {
       {"linear_proj", "linear_proj o_proj output_proj out_proj *_proj"},
       {"linear_fc1", "linear_fc1 gate_proj up_proj gate_up_proj fc1 dense_h_to_4h c_fc w1 w3 *_proj"},
       {"linear_fc2", "linear_fc2 down_proj fc2 dense_4h_to_h w2 *_proj"}};
-  // Regular expressions choose them, too: `(self_attn|mlp).(up|down|q|k|v)_proj`.
+  // Regular expressions select modules, too: `(self_attn|mlp).(up|down|q|k|v)_proj` expands to up_proj, down_proj, ...
   std::string targets{names};
   if (const std::size_t end = targets.rfind(")_proj"); end != std::string::npos) {
     const std::size_t begin = targets.rfind('(', end) + 1;
@@ -565,6 +606,7 @@ std::string adapter_products(std::string_view names) {
   }
   std::string products;
   for (const Product& product : kProducts) {
+    // "all" and "all-linear" mean all four GEMMs.
     const bool is_named = targets.starts_with("all") || any_word(product.named, [&](std::string_view n) {
                             return targets.find(n) != std::string::npos;
                           });
@@ -587,6 +629,7 @@ Result<FrameworkConfig> parse_framework_config(const Job& said) {
   return out;
 }
 
+// Lines with unknown keys are dropped, because MaxText prints hundreds of parameters without effect.
 std::string known_maxtext_keys(std::string_view parameters) {
   const ConfigFramework& maxtext =
       *std::ranges::find(detail::config_frameworks(), "MaxText", &ConfigFramework::name);

@@ -1,3 +1,6 @@
+// Reads config.json files of Hugging Face. The family is found by `model_type`; rows of
+// huggingface_families.json describe most families. A config with `text_config` is a language model with
+// towers for images or sound.
 #include "stepcast/formats/huggingface.h"
 
 #include <algorithm>
@@ -21,10 +24,11 @@
 namespace stepcast {
 namespace {
 
+// Advice for unknown keys.
 constexpr std::string_view kUnknownKey =
     "it may change the shape of the model, so it is not ignored; use --ignore-key NAME if it does not";
 
-// Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
+// Common models that are neither decoders nor BERT-like encoders: their types, and what to do instead.
 constexpr std::string_view kEncoderDecoder =
     "this encoder-decoder is not modelled; nearest: bart and t5, or Megatron-LM's flags of T5";
 constexpr std::string_view kVision =
@@ -41,13 +45,14 @@ constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"zamba2 rwkv recurrent_gemma", kStateSpace},
     {"gemma3n phi4_multimodal phi3_v", kTower}};
 
+// The reason why a model type is not read; empty if there is none in the table.
 std::string_view why_not_read(std::string_view model_type) {
   for (const auto& [names, why] : kNotRead)
     if (is_among(model_type, names)) return why;
   return {};
 }
 
-// Parts that no family here has.
+// The error text about a part that no family supports; empty if there is none.
 std::string missing_parts(const ObjectReader& keys) {
   std::string missing;
   for (const auto& [key, part] : detail::foreign_words("parts_not_modelled"))
@@ -55,8 +60,9 @@ std::string missing_parts(const ObjectReader& keys) {
   return missing;
 }
 
-// What the keys say of its parts, and a family that has them.
+// Advice for an unknown type: names the part that a key indicates, and a family with that part.
 std::string nearest_by_parts(const ObjectReader& keys) {
+  // A key, the part of a model that it indicates, and a family with that part.
   struct Sign {
     std::string_view key, part, family;
   };
@@ -84,6 +90,7 @@ std::string nearest_by_parts(const ObjectReader& keys) {
   return "flags of Megatron-LM describe a model of any size";
 }
 
+// The error for an unknown model type, with the best available advice.
 Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   const std::vector<std::string> known = huggingface_model_types();
   if (const std::string_view why = why_not_read(model_type); !why.empty()) {
@@ -97,23 +104,24 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
     std::ranges::copy_if(name, std::back_inserter(out), [](char c) { return c >= '0' && c <= '9'; });
     return out;
   };
+  // One edit at most: names of families are short.
   const auto meant = nearest_word(model_type, known, 1);
   if (meant && digits(*meant) == digits(model_type) && missing_parts(keys).empty())
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
-  // Another number is another generation, no slip of the keyboard.
+  // A name with other digits is another generation, not a typing error.
   const std::string by_name = meant && digits(*meant) != digits(model_type)
                                   ? fmt::format("; by its name, of another generation, `{}`", *meant)
                                   : std::string{};
   return std::move(error).advice(nearest_by_parts(keys) + by_name);
 }
 
-// Released weights may be stored in narrow types; how a model is trained is told by the layout.
+// Released checkpoints may be quantised. The training types come from the layout, so this is only a note.
 Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
   STEPCAST_ASSIGN(auto section, keys.section("quantization_config"));
   if (!section) return Ok{};
   std::string method;
   STEPCAST_TRY(section->optional("quant_method", method));
-  // DeepSeek-V3 and Kimi K2 are released in fp8, the experts of GPT-OSS in MXFP4.
+  // DeepSeek-V3 and Kimi K2 are released in fp8, the experts of GPT-OSS in MXFP4; these need no note.
   if (method == "fp8" || method == "mxfp4") return Ok{};
   notes.push_back(fmt::format(
       "the checkpoint is quantized{}: training uses the types of the layout, as before quantization",
@@ -121,7 +129,7 @@ Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
   return Ok{};
 }
 
-// `object` less the member at `path`, "outer.inner"; nothing if there is none.
+// A copy of `object` without the member at `path` ("outer.inner"). Nothing if there is no such member.
 std::optional<JsonValue> without(const JsonValue& object, std::string_view path) {
   if (!object.is_object()) return std::nullopt;
   JsonValue::Object rest;
@@ -132,6 +140,7 @@ std::optional<JsonValue> without(const JsonValue& object, std::string_view path)
       continue;
     }
     rest.push_back(member);
+    // Keys may contain dots themselves, so each member is tried as a prefix.
     const bool is_outer = path.starts_with(member.key) && path.substr(member.key.size()).starts_with('.');
     if (!is_outer) continue;
     if (auto inner = without(member.value, path.substr(member.key.size() + 1))) {
@@ -145,7 +154,7 @@ std::optional<JsonValue> without(const JsonValue& object, std::string_view path)
   return result;
 }
 
-// Python writes numbers that JSON does not have; none of them is a size.
+// Replaces Infinity and NaN, which Python writes but JSON does not have, by null. None of them is a size.
 std::string without_infinities(std::string_view text) {
   std::string out;
   bool quoted = false;
@@ -166,16 +175,17 @@ std::string without_infinities(std::string_view text) {
   return out;
 }
 
-// What goes with the keys.
+// Context of reading: output for notes, and options.
 struct Reading {
   std::vector<std::string>& notes;
   const VisionSettings& vision;
   const std::string& name;
-  std::shared_ptr<const VisionTower> tower = nullptr;  // once it was read
+  std::shared_ptr<const VisionTower> tower = nullptr;  // set after the tower was read
 };
 
 Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, bool in_text);
 
+// Reads the tower of a multimodal model, or adds a note that it is left out.
 Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transformer& model, Reading& reading) {
   STEPCAST_ASSIGN(auto vision, keys.section("vision_config"));
   const bool hears =
@@ -210,7 +220,7 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
   return Ok{};
 }
 
-// Layers that look at images: at all vectors of them. Without images they do not run.
+// Sets the number of image vectors for cross-attention layers. Without images these layers do not run and are removed.
 void set_cross_tokens(Transformer& model, std::vector<std::string>& notes) {
   const auto looks = [&](std::uint8_t kind) { return model.layer_kinds[kind].cross_tokens > 0; };
   if (std::ranges::none_of(model.kind_of_layer, looks)) return;
@@ -225,8 +235,7 @@ void set_cross_tokens(Transformer& model, std::vector<std::string>& notes) {
     if (kind.cross_tokens > 0) kind.cross_tokens = tokens;
 }
 
-// The language model, and the tower in front of it. Older files of Qwen2-VL have the keys of the language model beside
-// those of the tower.
+// Reads the language model in `text_config`, and its tower. Older files of Qwen2-VL have the keys of both in one object.
 Status read_text_config(std::string_view model_type, ObjectReader& keys, Transformer& model,
                         Reading& reading) {
   STEPCAST_ASSIGN(auto text, keys.section("text_config"));
@@ -237,7 +246,8 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
     STEPCAST_TRY(detail::read_row(*detail::huggingface_row("qwen2"), keys, model));
   } else {
     STEPCAST_TRY(read_family(*text, model, reading, true));
-    STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));  // the whole model's counts
+    // The key of the whole model has precedence.
+    STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
   }
   STEPCAST_TRY(read_tower_of(model_type, keys, model, reading));
   set_cross_tokens(model, reading.notes);
@@ -245,7 +255,8 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   keys.ignore(detail::huggingface_keys("harmless"));
   for (const std::string& key : keys.left()) {
     if (key == "quantization_config") continue;
-    // Files say sizes of the language model once more; other families are noted to be read without what stands around.
+    // Many files repeat sizes of the language model outside of `text_config`. Unknown keys are mentioned for
+    // known towers only; for other models a note says that the rest is left out.
     if (text && !text->has(key) && is_among(model_type, detail::huggingface_keys("with_tower")))
       around += fmt::format("{}`{}`", around.empty() ? "" : ", ", key.substr(0, 60));
     if (text) keys.ignore(key);
@@ -254,13 +265,14 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   return Ok{};
 }
 
-// All of an object but keys of no consequence. `in_text`: the text_config of another.
+// Reads an object except for harmless keys. `in_text`: it is the text_config of another model.
 Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, bool in_text) {
   std::string model_type;
   STEPCAST_TRY(keys.optional("model_type", model_type));
   if (model_type.empty()) {
     return keys.error("", "`model_type` is missing").expected("the config.json of a Hugging Face model");
   }
+  // Order: other networks, models with towers, families of the table, unknown types.
   const detail::FamilyRow* row = detail::huggingface_row(model_type);
   const bool has_tower = is_among(model_type, detail::huggingface_keys("with_tower"));
   if (!in_text) {
@@ -271,7 +283,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
       return keys.finish();
     }
   }
-  // Other models around a language model: what stands around it has a section of its own.
+  // Unknown models around a known language model, which is in a section.
   const bool around = keys.has("text_config") && row == nullptr && why_not_read(model_type).empty() &&
                       (keys.has("vision_config") || keys.has("audio_config") || keys.has("encoder_config") ||
                        keys.has("visual_tokenizer_config"));
@@ -286,7 +298,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   }
   STEPCAST_TRY(read_quantization(keys, reading.notes));
   for (const char* key : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon"}) {
-    double unused = 0;  // it changes no time, but what is no number is no config
+    double unused = 0;  // without effect on time, but it must be a number
     STEPCAST_TRY(keys.optional(key, unused));
   }
   STEPCAST_TRY(
@@ -295,6 +307,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   return detail::finish_with_unknown_keys(keys, reading.notes);
 }
 
+// Notes about parts that are priced without measured kernels.
 void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {
   if (model.state_mixer) {
     notes.emplace_back(
@@ -325,6 +338,7 @@ std::vector<std::string> huggingface_model_types() {
   return names;
 }
 
+// Order: remove ignored keys, normalise the names, read the family, check the model.
 Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
                                              std::span<const std::string> ignored_keys,
                                              std::vector<std::string>* notes, const VisionSettings& vision) {
@@ -345,6 +359,7 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
   model.name = name;
   Reading reading{.notes = said, .vision = vision, .name = name};
   STEPCAST_TRY(read_family(keys, model, reading, false));
+  // Image options without effect are errors.
   if ((vision.images && !reading.tower) || (vision.image_size && !reading.tower && !model.network)) {
     return Error::at(name, vision.images ? "--images" : "--image-size",
                      "this model has no supported vision tower")
@@ -367,6 +382,7 @@ Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
                   parse_huggingface_config(text, file.string(), ignored_keys, notes, vision));
   const std::filesystem::path folder =
       std::filesystem::absolute(file, failure).lexically_normal().parent_path();
+  // A config under another name gives the model that name.
   const std::string stem = file.stem().string();
   model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;
   return model;

@@ -1,3 +1,5 @@
+// Launch scripts: reading their text with sourced files, and recognising command lines that have the keys of
+// a framework's config as arguments.
 #include "stepcast/formats/launch_script.h"
 
 #include <algorithm>
@@ -25,11 +27,12 @@ namespace stepcast {
 
 namespace {
 
+// Limits of the text with sourced files, and of nested `source` commands.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
 constexpr int kDeepestSource = 4;
 
-// What `source "$DIR/../env.sh"` and `. $(dirname $0)/../env.sh` read, as seen from the folder of the script; nothing of
-// other lines.
+// The file that a line such as `source "$DIR/../env.sh"` or `. $(dirname $0)/../env.sh` reads, relative to
+// the script's folder. Leading variables and commands are assumed to be that folder. Empty for other lines.
 std::string sourced_file(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   if (!line.starts_with("source ") && !line.starts_with(". ")) return {};
@@ -45,6 +48,7 @@ std::string sourced_file(std::string_view line) {
   return path.find_first_of("$`") == std::string::npos ? path : std::string{};
 }
 
+// The text of a script with existing sourced files in place of their `source` lines.
 Result<std::string> with_sources(const std::filesystem::path& file, int depth) {
   STEPCAST_ASSIGN(const std::string text, read_file(file, kMostBytes));
   std::string out;
@@ -65,16 +69,17 @@ Result<std::string> with_sources(const std::filesystem::path& file, int depth) {
   return out;
 }
 
-// How frameworks that have the keys of a config as arguments write them.
+// How a framework with config keys as arguments writes them.
 struct ArgumentStyle {
-  std::string_view shown_by;  // beginnings of words, blanks between, all of which are there
-  bool has_dashes;            // --key value; otherwise key=value
+  std::string_view shown_by;  // beginnings of words, separated by blanks, that must all occur
+  bool has_dashes;            // true: --key value; false: key=value
 };
 constexpr ArgumentStyle kStyles[] = {{"--model_name_or_path", true},                 // Hugging Face's Trainer
                                      {"swift --model", true},                        // ms-swift
                                      {"model_name= per_device_batch_size=", false},  // MaxText
                                      {"model.partial_pretrain= data.", false}};  // verl's supervised training
 
+// The style of a command line; null if it is none of these.
 const ArgumentStyle* style_of(const std::vector<std::string>& words) {
   const auto is_missing = [&](std::string_view beginning) {
     return std::ranges::none_of(words, [&](const std::string& word) { return word.starts_with(beginning); });
@@ -84,7 +89,8 @@ const ArgumentStyle* style_of(const std::vector<std::string>& words) {
   return found == std::end(kStyles) ? nullptr : found;
 }
 
-// `NNODES=2 NPROC_PER_NODE=8` in front of a command that starts its processes itself.
+// The number of GPUs from `NNODES=2 NPROC_PER_NODE=8` before a command that starts its processes itself.
+// Nothing without NPROC_PER_NODE.
 std::optional<std::int64_t> gpus_of_environment(std::string_view script) {
   const auto said = [&](std::string_view name) -> std::optional<std::int64_t> {
     const std::size_t at = script.find(name);
@@ -114,13 +120,13 @@ std::optional<Job> config_of_command_line(const Job& said) {
   const ArgumentStyle* const style = style_of(*words);
   if (style == nullptr) return std::nullopt;
   const bool is_trainer = style->has_dashes;
-  // A key, then its values: what stands alone is a switch.
+  // Keys with their values. A key without values is a switch.
   std::vector<std::pair<std::string, std::vector<std::string>>> keys;
   for (const std::string& word : *words) {
     const std::string_view text = std::string_view{word}.substr(is_trainer && word.starts_with("--") ? 2 : 0);
     const std::size_t equals = text.find('=');
     if (word.ends_with(".py")) {
-      keys.clear();  // the launcher's
+      keys.clear();  // keys before the script belong to the launcher
     } else if (is_trainer ? word.starts_with("--")
                           : equals != std::string_view::npos && !word.starts_with('-')) {
       keys.emplace_back(text.substr(0, equals), 0);
@@ -132,7 +138,7 @@ std::optional<Job> config_of_command_line(const Job& said) {
   }
   if (const auto swift = std::ranges::find(*words, "swift");
       swift != words->end() && swift + 1 != words->end()) {
-    // Without a word of them, adapters.
+    // ms-swift trains adapters by default.
     const auto has = [&](std::string_view key) {
       return std::ranges::any_of(keys, [&](const auto& one) { return one.first == key; });
     };
@@ -140,7 +146,8 @@ std::optional<Job> config_of_command_line(const Job& said) {
     keys.push_back({"swift", {*(swift + 1)}});
   }
   if (std::ranges::any_of(keys, [](const auto& one) { return one.first == "model.partial_pretrain"; }))
-    keys.push_back({"verl_sft", {}});  // by which it is known, as its other keys are paths here
+    keys.push_back({"verl_sft", {}});  // identifies the framework, because the other keys are paths
+  // Written as JSON, so that the config reader handles it like a file.
   JsonWriter json;
   json.begin_object();
   for (const auto& [key, values] : keys) {
@@ -162,7 +169,7 @@ std::optional<Job> config_of_command_line(const Job& said) {
   job.config = ConfigText{std::move(json).text(), "--command-line"};
   if (!job.n_gpus) job.n_gpus = launched_gpus(*words);
   if (!job.n_gpus && is_trainer) job.n_gpus = gpus_of_environment(*said.command_line);
-  // What accelerate reads before the script stands in a file of its own.
+  // accelerate's options before the script are in a separate file.
   for (std::size_t i = 0; i + 1 < words->size() && !(*words)[i].ends_with(".py"); ++i)
     if ((*words)[i] == "--config_file")
       job.not_modelled.push_back(fmt::format("--config_file {}: not read; give its sharding with --sharding",

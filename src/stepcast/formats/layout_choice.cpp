@@ -1,3 +1,5 @@
+// Chooses a usual layout by trying candidates in a fixed order with the memory forecast. This is not the
+// search of `plan`, which compares times.
 #include "stepcast/formats/layout_choice.h"
 
 #include <algorithm>
@@ -13,14 +15,17 @@ namespace {
 
 using S = JobSettings;
 
+// Limits of the search, and micro-batches per pipeline stage if no batch is given.
 constexpr std::int64_t kMostPipeline = 64, kMostGpus = 16384;
 constexpr std::int64_t kMicroBatchesPerStage = 4;
 
+// When the framework of the job shards weights: on request, as a first measure, or always.
 WeightSharding weight_sharding(const Job& job) {
   return job.framework ? *rule_of(*job.framework).sharding.weights : WeightSharding::asked_for;
 }
 bool shards_weights_first(const Job& job) { return weight_sharding(job) != WeightSharding::asked_for; }
 
+// The settings as flags of `stepcast predict`.
 std::string flags_of(const JobSettings& s) {
   std::string text;
   const auto add = [&](const std::string& flag) { text += (text.empty() ? "" : " ") + flag; };
@@ -35,7 +40,7 @@ std::string flags_of(const JobSettings& s) {
   return text;
 }
 
-// Leaves `settings` what `said` leaves open. False: they contradict it.
+// Removes from `settings` what `said` gives already. False: they contradict it.
 bool keep_said(const JobSettings& said, JobSettings& settings) {
   bool same = true;
   const auto keep = [&](std::optional<std::int64_t> S::*degree) {
@@ -55,13 +60,13 @@ bool keep_said(const JobSettings& said, JobSettings& settings) {
   return same;
 }
 
-// Ways to keep fewer copies, the one that changes least first.
+// Kinds of sharding to try, the smallest change first.
 std::vector<JobSettings> ways_to_shard(const Job& job) {
   const JobSettings none{};
   const JobSettings states{.distributed_optimizer = true}, weights{.zero_stage = 3};
   const WeightSharding sharding = weight_sharding(job);
   if (sharding == WeightSharding::first) return {none, {.zero_stage = 1}, {.zero_stage = 2}, weights};
-  if (sharding == WeightSharding::always) return {none};  // resolve() shards them
+  if (sharding == WeightSharding::always) return {none};  // resolve() adds the sharding
   return {none, states};
 }
 
@@ -88,6 +93,7 @@ bool says_whole_layout(const JobSettings& s) {
   return s.tensor && s.pipeline && s.micro_batch_sequences && s.global_batch_sequences;
 }
 
+// The layout that results from these settings in addition to the job. Nothing if it cannot run.
 std::optional<LayoutChoice> LayoutSearch::tried(const JobSettings& settings) const {
   Job job = job_;
   job.settings = over(job.settings, settings);
@@ -98,13 +104,15 @@ std::optional<LayoutChoice> LayoutSearch::tried(const JobSettings& settings) con
   return LayoutChoice{settings, flags_of(settings), std::move(*resolved), std::move(*memory)};
 }
 
+// All candidates, in order of preference.
 std::vector<JobSettings> LayoutSearch::usual_settings() const {
   const std::int64_t n_gpus = std::min<std::int64_t>(job_.n_gpus.value_or(1), 1'000'000'000);
   std::int64_t n_experts = job_.settings.n_experts.value_or(0);
+  // The number of experts limits the expert degree. It may come from a named model.
   if (const std::optional<LayoutChoice> plain = tried({}); plain && plain->job.model.moe) {
     n_experts = plain->job.model.moe->n_experts;
   }
-  // What is larger is refused by resolve(), whatever the batch that is made of it here.
+  // Larger values are rejected by resolve() anyway; the limit keeps the batches below from overflowing.
   constexpr std::int64_t kMostMicroBatch = 1'000'000;
   const std::int64_t micro_batch =
       std::clamp<std::int64_t>(job_.settings.micro_batch_sequences.value_or(1), 1, kMostMicroBatch);
@@ -113,20 +121,23 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
     if (keep_said(job_.settings, settings) && std::ranges::find(all, settings) == all.end())
       all.push_back(std::move(settings));
   };
-  if (n_gpus == 1) {  // nobody to share with
+  if (n_gpus == 1) {  // there are no other GPUs to share with
     offer({});
     offer({.recompute = Recompute::full});
     return all;
   }
+  // Adds layouts with growing pipeline, tensor and expert degrees, all powers of two.
   const auto add_spread = [&](const JobSettings& sharding, bool recomputes) {
     JobSettings base = sharding;
     if (recomputes) base.recompute = Recompute::full;
+    // Sequence parallelism is only added where weights are not sharded.
     const bool shards_all = base.zero_stage == 3 || (shards_weights_first(job_) && !base.zero_stage);
     for (std::int64_t pipeline = 1; pipeline <= std::min(kMostPipeline, n_gpus); pipeline *= 2) {
       if (pipeline > 1 && shards_weights_first(job_)) break;
       for (std::int64_t tensor = 1; tensor <= std::min(bounds_.gpus_per_node, n_gpus / pipeline);
            tensor *= 2) {
-        // A pipeline is for what a node cannot hold, split as it may be.
+        // Dense models combine a pipeline only with the largest tensor degree of a node, unless the job gives
+        // another one.
         if (pipeline > 1 && !job_.settings.tensor && 2 * tensor <= bounds_.gpus_per_node && n_experts == 0)
           continue;
         for (std::int64_t expert = 1;
@@ -149,7 +160,7 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
   };
   const std::vector<JobSettings> ways = ways_to_shard(job_);
   offer(ways.front());
-  // Who shards weights recomputes before he splits products.
+  // Frameworks that shard weights use recomputation before tensor parallelism.
   if (shards_weights_first(job_)) {
     for (const bool recomputes : {false, true}) {
       for (JobSettings s : ways) {
@@ -166,6 +177,7 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
   return all;
 }
 
+// The first layout with headroom, else the first one that fits at all.
 std::optional<LayoutChoice> LayoutSearch::usual() const {
   std::optional<LayoutChoice> tight;
   for (const JobSettings& settings : usual_settings()) {
@@ -198,6 +210,7 @@ std::optional<LayoutChoice> LayoutSearch::on_more_gpus() const {
   return std::nullopt;
 }
 
+// `add_ways`: the same degrees with sharded optimizer states, recomputation, sharded weights, and both.
 std::vector<LayoutChoice> LayoutSearch::nearest(std::size_t most) const {
   std::vector<LayoutChoice> found;
   const std::optional<LayoutChoice> base = tried({});
@@ -225,6 +238,7 @@ std::vector<LayoutChoice> LayoutSearch::nearest(std::size_t most) const {
   add_ways({});
   for (const std::int64_t more : {2, 4, 8, 16}) {
     for (const bool tensor : {true, false}) {
+      // A larger degree takes its GPUs from data parallelism.
       if (layout.degrees.data % more != 0) continue;
       JobSettings degrees;
       if (tensor) {

@@ -1,11 +1,11 @@
-// Layouts for somebody who named none, or whose own does not fit into the memory of its GPUs.
+// Finds a layout for jobs without one, or for jobs that do not fit into GPU memory.
 //
 //   if (leaves_layout_open(job)) {
 //     const LayoutSearch search{job, {.memory = gpu_memory, .gpus_per_node = 8}};
 //     if (const auto chosen = search.usual()) ...  // chosen->flags: "--tp 2 --sequence-parallel ..."
 //   }
 //
-// What is tried goes through resolve() as the same flags would: typing them gives the same forecast.
+// Candidates are resolved like typed flags, so typing `flags` gives the same forecast.
 #pragma once
 
 #include <cstddef>
@@ -20,46 +20,48 @@
 
 namespace stepcast {
 
-// True if nothing is said of how the work is spread over GPUs: no degree, no sharding, no recomputation, and no file
-// or command line of a framework.
+// True if the job has no layout at all: no degree, no sharding, no recomputation, and no file or command line
+// of a framework.
 [[nodiscard]] bool leaves_layout_open(const Job& job);
-// True if something of it is left open, which can be searched given what is said. A file or a command line of a framework
-// says all of it. So do layers that are dealt out by hand, and counts of copies or of data-parallel ranks.
+// True if a part of the layout is open and can be searched, given the rest. False for files and command lines of
+// a framework, which are complete, and for explicit layers per stage, weight copies or data-parallel degrees.
 [[nodiscard]] bool leaves_part_open(const Job& job);
-// True if tensor parallelism, stages, micro-batch and batch are said together, as every training script does. What such a
-// layout leaves out is off, unless it is asked to be searched.
+// True if tensor degree, pipeline degree, micro-batch and global batch are all given, as in every training
+// script. Other options of such a layout are off, unless a search is requested.
 [[nodiscard]] bool says_whole_layout(const JobSettings& settings);
 
+// A layout that was tried.
 struct LayoutChoice {
-  JobSettings settings;  // what is said in addition to the job, and holds against it
-  std::string flags;     // the same as flags of `stepcast predict`; empty: nothing
-  ResolvedJob job;       // what it comes to
+  JobSettings settings;  // settings in addition to the job; they override it
+  std::string flags;     // `settings` as flags of `stepcast predict`; empty: none
+  ResolvedJob job;       // the resulting job
   MemoryForecast memory;
 };
 
-// What layouts have to keep to.
+// Limits of the layouts.
 struct LayoutBounds {
-  Bytes memory;                    // of a GPU
-  std::int64_t gpus_per_node = 1;  // tensor and expert parallelism stay inside of a node
+  Bytes memory;                    // per GPU
+  std::int64_t gpus_per_node = 1;  // limit of tensor parallelism
 };
 
+// A search over the usual layouts of a job.
 class LayoutSearch {
  public:
   LayoutSearch(Job job, LayoutBounds bounds) : job_(std::move(job)), bounds_(bounds) {}
 
-  // The first that fits of: data parallel alone; sharded optimizer states; then with experts, tensors and layers
-  // spread over twice, four times, ... as many GPUs; then sharded weights; the same with full recomputation. FSDP,
-  // TorchTitan and DeepSpeed shard weights before they split tensors. One that fits with room to spare goes before
-  // one that is tight. A pipeline gets four micro-batches a stage where nobody says the batch. What the job says stays.
+  // The first layout that fits, in this order: data parallelism alone; sharded optimizer states; these with
+  // expert, tensor and pipeline parallelism over 2, 4, ... times as many GPUs; sharded weights; the same with
+  // full recomputation. FSDP, TorchTitan and DeepSpeed shard weights before they use tensor parallelism.
+  // Layouts with headroom are preferred to those without. A pipeline gets four micro-batches per stage if no
+  // batch is given. Settings of the job are kept.
   [[nodiscard]] std::optional<LayoutChoice> usual() const;
-  // The one of these that needs least memory; nothing if none can run.
+  // The usual layout with the smallest memory; nothing if none can run.
   [[nodiscard]] std::optional<LayoutChoice> smallest() const;
-  // The fewest GPUs, doubling from those of the job, on which one of the usual layouts fits; nothing if not even
-  // 16,384 are enough.
+  // A usual layout on the fewest GPUs that suffice, doubling the number of the job; nothing if 16,384 are not enough.
   [[nodiscard]] std::optional<LayoutChoice> on_more_gpus() const;
-  // Changes of what the job says that make it fit on as many GPUs, those that change least first: sharded optimizer
-  // states, full recomputation, sharded weights, then two to 16 times as much tensor or pipeline parallelism, alone
-  // and with these. At most `most`.
+  // Up to `most` changes of the job's layout that fit on the same GPUs, the smallest change first: sharded
+  // optimizer states, full recomputation, sharded weights, then 2 to 16 times the tensor or pipeline degree,
+  // alone and combined with these.
   [[nodiscard]] std::vector<LayoutChoice> nearest(std::size_t most) const;
 
  private:

@@ -1,3 +1,5 @@
+// Parses command lines of Megatron-LM. group_words() assigns words to flags; apply() translates each flag by
+// the tables of detail/megatron_flags.h; split_launcher() reads the number of GPUs from the launcher.
 #include "stepcast/formats/megatron.h"
 
 #include <algorithm>
@@ -18,16 +20,16 @@ namespace {
 
 bool is_flag(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
 
-// A variable or a command that the script does not tell.
+// Whether a word contains a variable or command that the script does not determine.
 bool is_open(std::string_view word) { return word.find_first_of("$`") != std::string_view::npos; }
 
-// A flag and the words behind it.
+// A flag with its values.
 struct GivenFlag {
   std::string_view name;
   std::vector<std::string_view> values;
 };
 
-// "--fp8-format hybrid" may stand in an array as one word.
+// A word of an array may contain a flag with its values: "--fp8-format hybrid".
 void add_parts(std::string_view word, std::vector<GivenFlag>& flags) {
   const std::size_t blank = word.find(' ');
   flags.push_back({word.substr(0, blank), {}});
@@ -41,7 +43,8 @@ void add_parts(std::string_view word, std::vector<GivenFlag>& flags) {
   }
 }
 
-// `$EXTRA`, `${ARGS[@]}`, `$(more_flags)`: more flags, as far as anybody can tell; not where a flag still needs a value.
+// Whether a word is replaced by an unknown list of flags at run time: `$EXTRA`, `${ARGS[@]}`, `$(more_flags)`. False if the
+// last flag still needs a value.
 bool is_open_list(std::string_view word, const std::vector<GivenFlag>& flags) {
   const bool is_output = (word.starts_with("$(") && word.ends_with(')')) ||
                          (word.size() > 1 && word.starts_with('`') && word.ends_with('`'));
@@ -58,11 +61,12 @@ bool is_open_list(std::string_view word, const std::vector<GivenFlag>& flags) {
   return is_switch || !last.values.empty();
 }
 
-// Words that are left out because nobody knows what they hold go to `unknown`.
+// Assigns values to flags. Words with unknown content go to `unknown`. Errors: the first word is not a flag.
 Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
                                            std::vector<std::string>& unknown) {
   std::vector<GivenFlag> flags;
   for (const std::string& word : words) {
+    // A flag and its values in one word.
     if (is_flag(word) && word.find(' ') < word.find('=')) {
       add_parts(word, flags);
       continue;
@@ -73,6 +77,7 @@ Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
     }
     if (!is_flag(word)) {
       if (flags.empty()) {
+        // read_launch_script() inserts sourced files that exist; this one does not.
         if ((word == "." || word == "source") && words.size() > 1) {
           return Error{"the script reads its flags from another file"}
               .found(fmt::format("`{} {}`", word, words[1].substr(0, 60)))
@@ -94,6 +99,7 @@ Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
   return flags;
 }
 
+// The error for a flag with a wrong value. If the value is an unknown variable, the advice says so.
 Error wrong_value(const GivenFlag& flag, std::string_view expected) {
   std::string found = "nothing";
   if (flag.values.size() == 1) found = fmt::format("`{}`", flag.values.front().substr(0, 60));
@@ -107,6 +113,7 @@ Error wrong_value(const GivenFlag& flag, std::string_view expected) {
   return error;
 }
 
+// Reads the only value of a flag: an integer, a number, or a word.
 Status read_value(const GivenFlag& flag, std::int64_t& out) {
   constexpr std::int64_t kLargest = 1'000'000'000;
   const std::string_view text = flag.values.size() == 1 ? flag.values.front() : std::string_view{};
@@ -132,6 +139,7 @@ Status read_value(const GivenFlag& flag, std::string& out) {
   return Ok{};
 }
 
+// Stores the value of a flag in its member. One overload per kind of flag.
 template <class Value>
 Status set(const GivenFlag& flag, std::optional<Value> JobSettings::*field, JobSettings& settings) {
   Value value{};
@@ -170,9 +178,10 @@ Status set(const GivenFlag& flag, const detail::MegatronChoice<Value>& known, Jo
   return wrong_value(flag, fmt::format("one of {}", words));
 }
 
+// The error for an unknown flag, with the flag that may have been meant.
 Error unknown_flag(std::string_view name, std::span<const std::string> others) {
   Error error = Error::at("", std::string{name.substr(0, 80)}, "unknown flag");
-  // As other software, or nobody, spells it.
+  // Spellings of other software, or common mistakes.
   for (const auto& [elsewhere, advice] : detail::foreign_words("flags_elsewhere"))
     if (name == elsewhere) return std::move(error).advice(std::string{advice});
   std::vector<std::string> known{others.begin(), others.end()};
@@ -185,14 +194,14 @@ Error unknown_flag(std::string_view name, std::span<const std::string> others) {
   return std::move(error).advice("`stepcast reference megatron-flags` lists the known flags");
 }
 
-// Values that the setting of their flag cannot hold.
+// Whether the value of a flag cannot be expressed by its setting.
 bool is_value_not_modelled(const GivenFlag& flag) {
   return std::ranges::any_of(detail::foreign_words("values_not_modelled"), [&](const auto& known) {
     return known.word == flag.name && flag.values.size() == 1 && flag.values.front() == known.says;
   });
 }
 
-// The batch that a schedule reaches last: "0:384 200B:768 400B:1152".
+// The final batch of a batch size schedule: "0:384 200B:768 400B:1152" gives 1152.
 Status apply_schedule(const GivenFlag& flag, JobSettings& settings) {
   std::string_view last = flag.values.empty() ? std::string_view{} : flag.values.back();
   last.remove_prefix(std::min(last.rfind(':') + 1, last.size()));
@@ -202,7 +211,9 @@ Status apply_schedule(const GivenFlag& flag, JobSettings& settings) {
   return Ok{};
 }
 
+// Stores a flag that is a setting. Errors: two flags for different number types.
 Status apply_setting(const GivenFlag& flag, const detail::FoundMegatronFlag& found, JobSettings& settings) {
+  // --bf16 and --fp16 set the same member, so a change means a contradiction.
   const std::optional<DType> before = settings.dtype;
   if (flag.name == "--num-key-value-heads") settings.grouped_query = true;
   STEPCAST_TRY(
@@ -218,6 +229,7 @@ Status apply_setting(const GivenFlag& flag, const detail::FoundMegatronFlag& fou
   return Ok{};
 }
 
+// Applies one flag: sets a member, ignores it, lists it as not modelled, or rejects it (out of scope).
 Status apply(const GivenFlag& flag, std::span<const std::string> others, MegatronWords& words) {
   const detail::FoundMegatronFlag found = detail::find_megatron_flag(flag.name);
   if (found.setting == nullptr && found.row == nullptr) {
@@ -238,17 +250,18 @@ Status apply(const GivenFlag& flag, std::span<const std::string> others, Megatro
   return Ok{};
 }
 
-// Flags that say different things of one thing. `word` is the one that contradicts, of a flag that has words.
+// Pairs of contradicting flags. `word`: the contradicting value, if the flag has values.
 struct Contradiction {
   std::string_view flag, word, other;
 };
 constexpr Contradiction kContradictions[] = {
-    {"--recompute-granularity", "full", "--recompute-activations"},  // which means selective
+    {"--recompute-granularity", "full", "--recompute-activations"},  // means selective recomputation
     {"--attention-backend", "unfused", "--use-flash-attn"},
     {"--no-tp-comm-overlap", "", "--tp-comm-overlap"},
     {"--squared-relu", "", "--swiglu"},
 };
 
+// Errors: contradicting flags, or flags that contradict settings derived from others.
 Status check_contradictions(std::span<const GivenFlag> flags, const JobSettings& settings) {
   const auto is_given = [&](std::string_view name, std::string_view word) {
     return std::any_of(flags.begin(), flags.end(), [&](const GivenFlag& flag) {
@@ -273,15 +286,16 @@ Status check_contradictions(std::span<const GivenFlag> flags, const JobSettings&
   return Ok{};
 }
 
-// What stands in front of the script.
+// The words before the script.
 struct Launch {
   std::optional<std::int64_t> nodes, gpus_per_node, processes;
-  std::optional<Error> unknown;  // a number that the script does not tell
-  std::string script, elastic;   // elastic: what is not modelled of a number of nodes that may change
+  std::optional<Error> unknown;  // a number that the script does not determine
+  std::string script, elastic;   // elastic: a note about a number of nodes that may change
   std::span<const std::string> flags;
 };
 
-// So many processes srun or mpirun starts, each with a GPU, where they run Python themselves.
+// Processes that srun or mpirun starts, each with one GPU, if they run Python directly. Nothing with
+// torchrun, or if no number is given.
 std::optional<std::int64_t> tasks_of(std::span<const std::string> words) {
   constexpr std::string_view kSlurm[] = {"--nodes", "-N", "--ntasks-per-node", "--ntasks", "-n"};
   constexpr std::string_view kMpi[] = {"-np", "--np", "-n"};
@@ -308,6 +322,7 @@ std::optional<std::int64_t> tasks_of(std::span<const std::string> words) {
   return all > 0 ? std::optional{all} : std::nullopt;
 }
 
+// Splits a command at the Python script, and reads the launcher's options. Without a script, all words are flags.
 Result<Launch> split_launcher(std::span<const std::string> words) {
   Launch launch;
   const auto script =
@@ -323,6 +338,7 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
     const std::string_view word = words[i];
     const std::size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
+    // Options of torchrun, accelerate and deepspeed.
     const bool is_nodes = name == "--nnodes" || name == "--num_nodes";
     const bool is_all = name == "--num_processes";
     if (!is_nodes && !is_all && name != "--nproc_per_node" && name != "--nproc-per-node" &&
@@ -336,11 +352,11 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
     }
     std::int64_t n = 0;
     const std::string_view value = flag.values.empty() ? std::string_view{} : flag.values.front();
-    if (!is_nodes &&
-        (value == "gpu" || value == "auto")) {  // as many as there are: who runs it says how many
+    if (!is_nodes && (value == "gpu" || value == "auto")) {  // all GPUs of the machine, an unknown number
       launch.unknown = wrong_value(flag, "a whole number");
       continue;
     }
+    // An elastic job: MIN:MAX nodes. The maximum is used.
     if (const std::size_t colon = value.find(':'); is_nodes && colon != std::string_view::npos) {
       launch.elastic = fmt::format("--nnodes {}: the maximum is used", value.substr(0, 40));
       flag.values.front() = value.substr(colon + 1);
@@ -358,16 +374,19 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
   return launch;
 }
 
+// Number of GPUs of a launcher; nothing if it is not known.
 std::optional<std::int64_t> gpus_of(const Launch& launch) {
   if (launch.gpus_per_node && !launch.unknown) return *launch.gpus_per_node * launch.nodes.value_or(1);
   return launch.processes;
 }
 
-// A command that leaves its settings to a file: `llamafactory-cli train sft.yaml`, `tune run RECIPE --config NAME`.
+// Errors: the command has its settings in a file, such as `llamafactory-cli train sft.yaml` or `tune run
+// RECIPE --config NAME`.
 Status check_settings_file(std::span<const std::string> words) {
   const auto is_file = [](std::string_view word) {
     return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
   };
+  // Commands with the sizes of a model have their settings in flags.
   const bool has_model = std::ranges::any_of(words, [](const std::string& word) {
     return word.starts_with("--num-layers") || word.starts_with("--hidden-size") ||
            word.starts_with("--yaml-cfg");
@@ -385,7 +404,7 @@ Status check_settings_file(std::span<const std::string> words) {
   return Ok{};
 }
 
-// What the script trains. Errors: none of what is modelled.
+// Derives the kind of model from the script's name. Errors: scripts for work that is not modelled.
 Status apply_script(std::string_view file, MegatronWords& words) {
   for (const auto& [name, why] : detail::foreign_words("other_scripts"))
     if (file.find(name) != std::string_view::npos) return Error::at("", std::string{file}, std::string{why});
@@ -395,8 +414,8 @@ Status apply_script(std::string_view file, MegatronWords& words) {
   return Ok{};
 }
 
-// What flags alone say of a script that is not named: --model-provider of the scripts that launch any model, and files
-// of a vocabulary, which BERT has without merges and GPT-2 with them.
+// Derives the kind of model from flags, if no script is named: --model-provider, and vocabulary files (BERT's
+// has no merge file, GPT-2's has one).
 Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view script, MegatronWords& words) {
   const auto find = [&](std::string_view name) {
     const auto found =
@@ -418,6 +437,7 @@ Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view s
   const bool has_merges = find("--merge-file") != nullptr, is_gpt = script == "pretrain_gpt.py";
   if (has_merges && (script.empty() || is_gpt) && !s.tokenizer) s.tokenizer = "GPT2BPETokenizer";
   if (words.is_bert && !s.tokenizer) s.tokenizer = "BertWordPieceLowerCase";
+  // WordPiece vocabularies are those of BERT.
   const bool word_pieces = s.tokenizer.value_or("").starts_with("BertWordPiece") ||
                            (!s.tokenizer && !has_merges && find("--vocab-file") != nullptr);
   const bool is_bert = word_pieces || find("--bert-no-binary-head") != nullptr;
@@ -429,11 +449,13 @@ Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view s
   return Ok{};
 }
 
-// A flag that is said twice with different values: in a script the last one holds, as it does for Megatron-LM.
+// A description of a flag that is given twice with different values; empty if there is none. Megatron-LM uses
+// the last value.
 std::string repeated_flag(std::span<const GivenFlag> flags) {
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const GivenFlag& flag = flags[i];
     if (flag.values.size() != 1 || detail::find_megatron_flag(flag.name).setting == nullptr) continue;
+    // The last use of the flag, which is the one that applies.
     const auto later = std::find_if(
         flags.rbegin(), flags.rend() - static_cast<std::ptrdiff_t>(i + 1),
         [&](const GivenFlag& other) { return other.name == flag.name && other.values.size() == 1; });
@@ -444,6 +466,7 @@ std::string repeated_flag(std::span<const GivenFlag> flags) {
   return {};
 }
 
+// Applies all flags, then checks them for contradictions.
 Result<MegatronWords> read_flags(std::span<const GivenFlag> flags, std::span<const std::string> others,
                                  std::vector<std::string> unknown) {
   MegatronWords result;
@@ -466,6 +489,7 @@ Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
   return result;
 }
 
+// Launchers that contradict themselves count as unknown.
 std::optional<std::int64_t> launched_gpus(std::span<const std::string> words) {
   const Result<Launch> launch = split_launcher(words);
   return launch ? gpus_of(*launch) : std::nullopt;
@@ -475,10 +499,11 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(const std::vector<std::string> words, detail::launch_words(line));
   STEPCAST_TRY(check_settings_file(words));
   STEPCAST_ASSIGN(const Launch launch, split_launcher(words));
-  // Its file and the folder of it: examples/multimodal/train.py.
+  // The script's file name with its folder: examples/multimodal/train.py.
   std::size_t folder = launch.script.rfind('/');
   const std::string_view script = std::string_view{launch.script}.substr(folder + 1);
   if (folder != std::string::npos && folder > 0) folder = launch.script.rfind('/', folder - 1);
+  // The script is checked before its flags, because its error is clearer than that of an unknown flag.
   MegatronWords of_script;
   STEPCAST_TRY(apply_script(std::string_view{launch.script}.substr(folder + 1), of_script));
   std::vector<std::string> unknown;
@@ -486,7 +511,7 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, {}, std::move(unknown)));
   result.is_bert = of_script.is_bert;
   if (of_script.settings.hybrid) result.settings.hybrid = true;
-  // As deep and as long as the encoder unless something else is said.
+  // T5: the decoder has as many layers as the encoder unless it is given.
   const bool is_t5 = script.find("pretrain_t5") != std::string_view::npos;
   if (is_t5 && !result.settings.decoder_layers) result.settings.decoder_layers = result.settings.n_layers;
   STEPCAST_TRY(apply_missing_script(flags, script, result));

@@ -1,3 +1,4 @@
+// Writes settings as flags of Megatron-LM, from the same table with which they are read.
 #include "stepcast/formats/megatron_writer.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ namespace stepcast {
 
 namespace {
 
-// What stands behind the flag: nothing where the flag cannot say the value, an empty text where it has none.
+// The text after a flag for the settings `s`: empty for flags without value, nothing if the flag cannot
+// express the setting. One overload per kind of flag.
 struct FlagValue {
   const JobSettings& s;
 
@@ -50,13 +52,15 @@ struct FlagValue {
   }
 };
 
+// Names and values of printed arguments.
 using Arguments = std::map<std::string_view, std::string_view>;
 
-// Of flags that are not modelled, what goes without saying.
+// Unmodelled flags that are on by default and would only clutter the command line.
 constexpr std::string_view kWithoutSaying =
     "align-grad-reduce no-align-grad-reduce enable-gloo-process-groups";
 
-// "['core_attn', 'moe_act']", "[<CudaGraphScope.attn: 1>]", "AttnBackend.auto", "torch.float32" in a flag's words.
+// Converts a printed Python value to the words of a flag: "['core_attn', 'moe_act']", "[<CudaGraphScope.attn:
+// 1>]", "AttnBackend.auto", "torch.float32".
 std::string plain(std::string_view value) {
   std::string out;
   std::string word;
@@ -86,6 +90,7 @@ std::string plain(std::string_view value) {
   return out;
 }
 
+// The word in single quotes, without single quotes inside.
 std::string in_quotes(std::string_view word) {
   std::string out = "'";
   for (const char c : word) {
@@ -94,10 +99,13 @@ std::string in_quotes(std::string_view word) {
   return out + "'";
 }
 
+// Builds a command line from the table of arguments that Megatron-LM prints.
 class Line {
  public:
   explicit Line(const Arguments& arguments) : arguments_(arguments) {}
 
+  // The printed value of an argument (empty if it was not printed); whether it is True; and whether it has a
+  // value other than Python's empty ones.
   [[nodiscard]] std::string_view value(std::string_view argument) const {
     const auto at = arguments_.find(argument);
     return at == arguments_.end() ? std::string_view{} : at->second;
@@ -108,6 +116,7 @@ class Line {
     return !v.empty() && v != "None" && v != "False" && v != "[]";
   }
 
+  // Appends a flag with its value, if the arguments contain one.
   void add(const detail::MegatronSettingFlag& flag) {
     const std::string argument = detail::argument_of(flag.name);
     const std::string_view v = value(argument);
@@ -130,7 +139,7 @@ class Line {
     std::string words = plain(v);
     const bool takes_several = std::holds_alternative<detail::MegatronWordList>(flag.setting);
     if (!takes_several) words = words.substr(0, words.find(' '));
-    // Forks declare some whole numbers as fractions: "1.0".
+    // Forks of Megatron-LM declare some integers as floating-point numbers: "1.0".
     const bool whole = std::holds_alternative<std::optional<std::int64_t> JobSettings::*>(flag.setting);
     if (whole && words.ends_with(".0")) words.resize(words.size() - 2);
     if (words.empty() || words == "None") return;
@@ -142,6 +151,7 @@ class Line {
     }
   }
 
+  // Appends a flag that is not modelled, if it is on, so that the forecast lists it.
   void add_not_modelled(std::string_view flag) {
     const std::string argument = detail::argument_of(flag);
     if (on(argument)) text_ += " " + std::string{flag};
@@ -149,7 +159,7 @@ class Line {
       text_ += " " + std::string{flag} + " " + in_quotes(plain(value(argument)));
   }
 
-  // All words of `only_with` (detail/megatron_flags.h).
+  // Whether all conditions in `only_with` are true (detail/megatron_flags.h).
   [[nodiscard]] bool holds(std::string_view only_with) const {
     return !any_word(only_with, [&](std::string_view word) {
       const bool is_wanted = !word.starts_with('!');
@@ -171,25 +181,27 @@ class Line {
 
 }  // namespace
 
+// Each setting is written once: after its first flag it is removed from `left`.
 std::string megatron_flags_of(const JobSettings& settings) {
   JobSettings left = settings;
   std::string text;
   for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
-    // The formats of Transformer Engine: hybrid is the one that people train with.
+    // fp8 formats of Transformer Engine: hybrid is the usual one for training.
     const std::optional<std::string> value = flag.name == "--fp8-format" && left.fp8 == true
                                                  ? std::optional<std::string>{" hybrid"}
                                                  : std::visit(FlagValue{left}, flag.setting);
     if (!value) continue;
     text += fmt::format("{}{}{}", text.empty() ? "" : " ", flag.name, *value);
-    // Only one flag of several that mean the same.
+    // Only one of several flags with the same meaning.
     detail::with_member(flag.setting, [&](auto field) { (left.*field).reset(); });
   }
-  // Of three names for sharded weights, today's.
+  // Weights can be sharded by three flags; the current one is written.
   constexpr std::string_view kOld = "--use-torch-fsdp2", kNew = "--use-megatron-fsdp";
   if (const std::size_t at = text.find(kOld); at != std::string::npos) text.replace(at, kOld.size(), kNew);
   return text;
 }
 
+// Equal neighbouring stages are written as a group with a factor.
 std::string pipeline_layout_string(std::span<const std::int64_t> layers_per_stage,
                                    std::int64_t n_multi_token_prediction_layers) {
   const auto repeated = [](char letter, std::int64_t times) {

@@ -1,3 +1,5 @@
+// Translates configs of the NeMo family. Their keys are mostly argument names of Megatron-LM, so configs are
+// converted into a Megatron-LM command line.
 #include "stepcast/formats/nemo_arguments.h"
 
 #include <algorithm>
@@ -20,12 +22,14 @@ namespace stepcast::detail {
 
 namespace {
 
+// The value at a path; empty if it is missing or null.
 std::string_view scalar_at(const YamlScalars& yaml, std::string_view path) {
   const auto found = yaml.find(path);
   return found == yaml.end() || found->second == "null" ? std::string_view{}
                                                         : std::string_view{found->second};
 }
 
+// An integer from 0 to 1e9; nothing for other texts.
 std::optional<std::int64_t> whole_scalar(std::string_view text) {
   const auto value = scan<std::int64_t>(text);
   constexpr std::int64_t kMost = 1'000'000'000;
@@ -34,7 +38,7 @@ std::optional<std::int64_t> whole_scalar(std::string_view text) {
 
 bool is_true_scalar(std::string_view text) { return lower(text) == "true"; }
 
-// The preset that the class of a model stands for: Llama31Config70B is llama-3.1-70b.
+// The preset for the class of a model: Llama31Config70B is llama-3.1-70b. Errors: no class, or an unknown one.
 Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::string& file) {
   std::string name;
   for (const char* path : {"model._target_", "model.model._target_"})
@@ -44,6 +48,7 @@ Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::
   if (config != std::string::npos) name.erase(config, std::string_view{"Config"}.size());
   for (const std::string_view word : {"ModelProvider", "Provider", "MoE", "_"})
     if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
+  // Class names have no dot in the version, so a dot is inserted between two digits.
   std::string pointed = name;
   for (std::size_t i = 1; i < pointed.size(); ++i)  // Llama31 is llama-3.1
     if (is_digit(pointed[i]) && is_digit(pointed[i - 1])) {
@@ -62,7 +67,7 @@ Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::
   return preset->name;
 }
 
-// What "${model.seq_length}" and "${.seq_length}", beside it, stand for.
+// The value that "${model.seq_length}" or "${.seq_length}" (in the same section) refers to.
 std::string interpolated(const YamlScalars& scalars, const std::string& path, std::string value) {
   for (int depth = 0; depth < 8 && value.starts_with("${") && value.ends_with('}'); ++depth) {
     std::string other = value.substr(2, value.size() - 3);
@@ -74,21 +79,23 @@ std::string interpolated(const YamlScalars& scalars, const std::string& path, st
   return value;
 }
 
-// `peft`: LoRA of rank `dim`, 32 on all products where it is not said, as NeMo and Bridge have it.
+// LoRA adapters in `peft`. Defaults as in NeMo and Bridge: rank (`dim`) 32, on all GEMMs.
 void use_adapters(const YamlScalars& scalars, Job& job) {
   const auto word = [&](const char* path, const char* otherwise) {
     const auto at = scalars.find(path);
     return at == scalars.end() || at->second == "null" ? std::string{otherwise} : at->second;
   };
+  // The kind of adapter: a class of NeMo 2, a scheme of NeMo 1, or a plain word.
   std::string kind = word("peft._target_", word("peft.peft_scheme", word("peft", "").c_str()).c_str());
   kind.erase(0, kind.rfind('.') + 1);
   if (kind.empty() || lower(kind) == "none") return;
   if (lower(kind) != "lora") return job.not_modelled.push_back("peft: " + kind.substr(0, 60));
-  // Megatron Core's names, and NeMo 1's.
+  // Names of Megatron Core, then those of NeMo 1.
   constexpr std::string_view kProducts[][4] = {{"linear_qkv", "attention_qkv", "\"attention\"", "\"all\""},
                                                {"linear_proj", "attention_dense", "\"attention\"", "\"all\""},
                                                {"linear_fc1", "mlp_fc1", "\"mlp\"", "\"all\""},
                                                {"linear_fc2", "mlp_fc2", "\"mlp\"", "\"all\""}};
+  // A list is in one text here; names are searched in it.
   const std::string modules = word("peft.target_modules", "\"all\""), rank = word("peft.dim", "32");
   std::string products;
   for (const auto& names : kProducts)
@@ -110,6 +117,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
   const auto add = [&](std::string_view name, std::string_view value) {
     if (!value.empty()) arguments.emplace_back(name, value);
   };
+  // Only direct members of `model` and `train` are arguments of Megatron-LM.
   if (scalar_at(yaml, "model.num_layers").empty()) return arguments;
   for (const auto& [path, value] : yaml) {
     std::string_view key = path;
@@ -118,14 +126,14 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
     if (section != "model" && section != "train") continue;
     key.remove_prefix(section.size() + 1);
     if (key.find('.') != std::string_view::npos) continue;
-    // NeMo's names where they are not Megatron's.
+    // Names of NeMo that differ from those of Megatron-LM.
     const auto nemo = foreign_words("nemo_arguments");
     const auto other = std::ranges::find(nemo, key, &ForeignWord::word);
     const std::string name{other == nemo.end() ? key : other->says};
     const bool is_truth = lower(value) == "true" || lower(value) == "false";
     arguments.emplace_back(name, is_truth ? (is_true_scalar(value) ? "True" : "False") : value);
   }
-  // NeMo 1's own words.
+  // Settings that NeMo 1 expresses otherwise.
   const std::string activation{scalar_at(yaml, "model.activation")};
   if (activation.find("swiglu") != std::string::npos ||
       is_true_scalar(scalar_at(yaml, "model.gated_linear_unit")))
@@ -137,11 +145,12 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
     add("untie_embeddings_and_output_weights", "True");
   if (lower(scalar_at(yaml, "model.bias")) == "false") add("add_bias_linear", "False");
   if (!scalar_at(yaml, "model.num_query_groups").empty()) add("group_query_attention", "True");
+  // The key of NeMo and that of Bridge.
   const std::string precision = lower(std::string{scalar_at(yaml, "trainer.precision")} +
                                       std::string{scalar_at(yaml, "mixed_precision")});
   if (precision.starts_with("bf16")) add("bf16", "True");
   if (precision.starts_with("16") || precision.starts_with("fp16")) add("fp16", "True");
-  // What Bridge's names of mixed precision say of fp8: "bf16_with_fp8_subchannel_scaling_mixed".
+  // Bridge's names of mixed precision include the fp8 recipe: "bf16_with_fp8_subchannel_scaling_mixed".
   for (const auto& [word, recipe] : foreign_words("precision_recipes")) {
     if (precision.find(word) == std::string::npos) continue;
     add("bf16", "True");
@@ -161,6 +170,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
   if (is_true_scalar(scalar_at(yaml, "model.optim.overlap_param_sync"))) add("overlap_param_gather", "True");
   if (scalar_at(yaml, "model.seq_length").empty() && scalar_at(yaml, "model.encoder_seq_length").empty())
     add("seq_length", scalar_at(yaml, "dataset.sequence_length"));
+  // Without a limit of positions, the sequence length is the limit.
   if (scalar_at(yaml, "model.max_position_embeddings").empty()) {
     for (const char* length : {"model.seq_length", "model.encoder_seq_length", "dataset.sequence_length"}) {
       if (scalar_at(yaml, length).empty()) continue;
@@ -168,6 +178,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
       break;
     }
   }
+  // Number of GPUs: devices per node times nodes.
   const auto devices = whole_scalar(scalar_at(yaml, "trainer.devices")),
              nodes = whole_scalar(scalar_at(yaml, "trainer.num_nodes"));
   constexpr std::int64_t kMost = 1'000'000;
@@ -176,6 +187,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
   return arguments;
 }
 
+// A config is of LLM Foundry if it has these three sizes.
 std::optional<Job> foundry_job(const YamlScalars& yaml) {
   const auto layers = whole_scalar(scalar_at(yaml, "model.n_layers")),
              hidden = whole_scalar(scalar_at(yaml, "model.d_model")),
@@ -208,8 +220,10 @@ std::optional<Job> foundry_job(const YamlScalars& yaml) {
   return job;
 }
 
+// Sections that NeMo and Bridge name differently are renamed first; then the arguments are converted.
 Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig& out) {
   const std::string& file = said.config->name;
+  // Path prefixes and their replacements. The first match is used.
   constexpr std::pair<std::string_view, std::string_view> kSections[] = {
       {"model.config.", "model."},
       {"trainer.strategy.ddp.", "ddp."},
@@ -224,6 +238,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
       {"model.peft.lora_tuning.adapter_dim", "peft.dim"},
       {"model.peft.lora_tuning.", "peft."},
       {"model.peft.", "peft."}};
+  // References are resolved with the original paths, then the paths are renamed.
   const YamlScalars written = yaml_scalars(root);
   YamlScalars scalars;
   for (const auto& [path, value] : written) {
@@ -248,7 +263,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
   }
   std::optional<std::int64_t> gpus;
   if (!missing.empty())
-    scalars["model.num_layers"] = "1";  // not for the line: arguments are read where it is there
+    scalars["model.num_layers"] = "1";  // a placeholder: arguments are read only if it is present
   auto arguments = megatron_arguments_of(scalars, gpus);
   const bool says_type =
       std::ranges::any_of(arguments, [](const auto& a) { return a.first == "bf16" || a.first == "fp16"; });
@@ -256,6 +271,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
     arguments.emplace_back("bf16", "True");
     out.notes.emplace_back("computation type not given: bf16, as in the recipes");
   }
+  // A named model already has its sizes, so the arguments with sizes are dropped.
   const bool has_model = !out.job.model.empty() || out.job.transformer;
   if (has_model) {
     std::erase_if(arguments, [](const auto& a) {
@@ -264,6 +280,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
              (flag.setting == nullptr && a.first == "vocab_size");
     });
   }
+  // Keys that are not flags of Megatron-LM. The list is limited to about 200 characters.
   std::string unknown;
   for (const auto& [name, value] : arguments) {
     std::string flag = "--" + name;

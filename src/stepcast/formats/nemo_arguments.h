@@ -1,4 +1,4 @@
-// Settings of NeMo, Megatron-Bridge and LLM Foundry as YAML in the words of other descriptions.
+// Converts configs of NeMo, Megatron-Bridge and LLM Foundry into other descriptions of a job.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,18 @@
 
 namespace stepcast::detail {
 
-// Arguments of Megatron-LM under its own names, from the `model`, `train` and `trainer` sections; empty where there are
-// no layers. Sets the GPUs where devices and nodes are there.
+// Arguments of Megatron-LM from the sections `model`, `train` and `trainer`. Empty if the config has no
+// layers. Sets `n_gpus` if devices and nodes are given.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> megatron_arguments_of(
     const YamlScalars& yaml, std::optional<std::int64_t>& n_gpus);
 
-// LLM Foundry's: a decoder of d_model and n_layers, its batch and its sharding. Nothing where the document is not its.
+// A config of LLM Foundry as a job: a decoder by d_model and n_layers, with batch and sharding. Nothing if it
+// is another config.
 [[nodiscard]] std::optional<Job> foundry_job(const YamlScalars& yaml);
 
-// Configs of NeMo 2 and Megatron-Bridge as a job: a model in Megatron's own words, or a class that stands for one.
-// Fills `out` from the document of `said.config`; errors as parse_framework_config() has them.
+// Reads a config of NeMo 2 or Megatron-Bridge: a model described by Megatron-LM's sizes, or by a class that
+// is a preset. `root` is the document of `said.config`; the result is in `out`. Errors: as in
+// parse_framework_config().
 [[nodiscard]] Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig& out);
 
 }  // namespace stepcast::detail

@@ -1,3 +1,5 @@
+// Named models. Most are rows of presets.csv with a family; models with different kinds of layers are stored
+// as the relevant part of their config.json (config_presets.json). Names that are not found get suggestions.
 #include "stepcast/formats/presets.h"
 
 #include <algorithm>
@@ -23,8 +25,8 @@
 namespace stepcast {
 namespace {
 
-// A model by all its names, its own first. Of one whose layers differ: the keys of its published config.json that shape it,
-// without what quantised checkpoints add, and with the towers that are counted.
+// A model with all its names, the main one first. `config`: for models with different layers, the keys of the published
+// config.json that shape the model, without those of quantised checkpoints, with modelled towers; else empty.
 struct Row {
   std::vector<std::string> names;
   std::string published;
@@ -32,6 +34,7 @@ struct Row {
   std::string config;
 };
 
+// The name and its aliases, which are separated by blanks.
 std::vector<std::string> names_of(std::string_view name, std::string_view others) {
   std::vector<std::string> names{std::string{name}};
   (void)any_word(others, [&](std::string_view other) {
@@ -41,7 +44,8 @@ std::vector<std::string> names_of(std::string_view name, std::string_view others
   return names;
 }
 
-// What all models of a family share: {"qwen3": {"like": "llama", "qk_norm": true}}.
+// Common properties of the models of a family: {"qwen3": {"like": "llama", "qk_norm": true}}. `like` inherits
+// from a family above.
 Result<std::map<std::string, Transformer, std::less<>>> read_families() {
   const std::string file = "preset_families.json";
   STEPCAST_ASSIGN(const JsonValue table, parse_json(shipped_table(file), file));
@@ -60,7 +64,8 @@ Result<std::map<std::string, Transformer, std::less<>>> read_families() {
   return families;
 }
 
-// Sizes of 0 are the defaults of a Transformer; experts are as wide as the dense FFN where the family does not say.
+// Reads presets.csv. A size of 0 is the default of Transformer. Experts are as wide as the dense FFN unless
+// the family has another width.
 Status read_sized(std::vector<Row>& out) {
   STEPCAST_ASSIGN(const auto families, read_families());
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("presets.csv"), "presets.csv"));
@@ -89,6 +94,7 @@ Status read_sized(std::vector<Row>& out) {
   }
 }
 
+// Reads config_presets.json.
 Status read_configs(std::vector<Row>& out) {
   const std::string file = "config_presets.json";
   STEPCAST_ASSIGN(const JsonValue table, parse_json(shipped_table(file), file));
@@ -109,7 +115,7 @@ Status read_configs(std::vector<Row>& out) {
   return Ok{};
 }
 
-// The tables are ours: a test reads them all.
+// All rows, read on the first call. A test reads all tables, so errors are bugs.
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = [] {
     std::vector<Row> all;
@@ -120,11 +126,13 @@ const std::vector<Row>& rows() {
   return kRows;
 }
 
+// The model of a row with a config.
 Result<Transformer> read_config(const Row& row, const VisionSettings& vision,
                                 std::vector<std::string>* notes) {
   return parse_huggingface_config(row.config, row.names.front(), {}, notes, vision);
 }
 
+// All presets as models; used only for lists, because it parses all configs.
 std::vector<Preset> build() {
   std::vector<Preset> all;
   for (const Row& row : rows()) {
@@ -136,10 +144,12 @@ std::vector<Preset> build() {
   return all;
 }
 
-// Digits, and letters that stand alone beside them, "3ne4" of "gemma-3n-e4b", but for the unit of a size.
+// Digits and single letters next to them, without units of sizes: "3ne4" for "gemma-3n-e4b". Names that
+// differ here are different sizes or generations.
 std::string digits_of(std::string_view name) {
   const std::string low = lower(name);
-  const auto at = [&](std::size_t i) { return i < low.size() ? low[i] : '-'; };  // what lies in front, too
+  // '-' also before the first character.
+  const auto at = [&](std::size_t i) { return i < low.size() ? low[i] : '-'; };
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   std::string digits;
   for (std::size_t i = 0; i < low.size(); ++i) {
@@ -151,14 +161,15 @@ std::string digits_of(std::string_view name) {
   return digits;
 }
 
-// Letters in front: "llama" of "Llama-3 8B".
+// Leading letters: "llama" for "Llama-3 8B".
 std::string first_letters(std::string_view name) {
   const std::string low = lower(name);
   const auto end = std::ranges::find_if(low, [](char c) { return c < 'a' || c > 'z'; });
   return {low.begin(), end};
 }
 
-// One slip in a family's name, none in a short one: T5 is not MT5, BERT is not DeiT.
+// Whether two names have the same family name. One typing error is accepted, except in short names: T5 is not
+// MT5, BERT is not DeiT.
 bool is_of_family(std::string_view known, std::string_view name) {
   const std::string one = first_letters(known), other = first_letters(name);
   constexpr std::size_t kShort = 4;
@@ -166,7 +177,7 @@ bool is_of_family(std::string_view known, std::string_view name) {
   return nearest_word(other, {one}, 1).has_value();
 }
 
-// Models of other rooms: the names in all tables of presets.
+// Adds names of models from preset tables of other modules, for suggestions.
 void add_listed_names(std::vector<std::string>& known) {
   for (const std::string_view table : shipped_tables("_presets.json")) {
     const JsonValue rows = as_shipped(parse_json(table, "a table of presets"));
@@ -176,7 +187,7 @@ void add_listed_names(std::vector<std::string>& known) {
   }
 }
 
-// A name without what does not change its shapes: how it was trained further, and how its weights are stored.
+// The preset of a name after removing endings that do not change shapes: further training, and storage of weights.
 std::optional<std::string> preset_of_stem(std::string name) {
   constexpr std::string_view kEnds[] = {"instruct", "base",    "hf",   "chat",    "it",   "pt",   "thinking",
                                         "preview",  "unsloth", "fp8",  "bf16",    "bnb",  "4bit", "dynamic",
@@ -184,7 +195,8 @@ std::optional<std::string> preset_of_stem(std::string name) {
                                         "v0.3",     "v1.0",    "sft",  "mixture", "dpo"};
   for (;;) {
     if (const auto preset = find_preset(name)) return preset->name;
-    // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.
+    // Dots of version numbers may be written as underscores: "llama3_1_8b" is llama-3.1-8b. All combinations
+    // of up to four are tried.
     std::vector<std::size_t> between;
     for (std::size_t i = 1; i + 1 < name.size() && between.size() < 4; ++i)
       if (name[i] == '_' && is_digit(name[i - 1]) && is_digit(name[i + 1])) between.push_back(i);
@@ -197,7 +209,7 @@ std::optional<std::string> preset_of_stem(std::string name) {
     const std::size_t cut = name.find_last_of("-_");
     if (cut == std::string::npos) return std::nullopt;
     const std::string_view end = std::string_view{name}.substr(cut + 1);
-    constexpr std::size_t kDate = 4;  // 2507
+    constexpr std::size_t kDate = 4;  // a date such as 2507
     if (std::ranges::find(kEnds, end) == std::end(kEnds) &&
         !(end.size() == kDate && std::ranges::all_of(end, is_digit)))
       return std::nullopt;
@@ -205,7 +217,8 @@ std::optional<std::string> preset_of_stem(std::string name) {
   }
 }
 
-// Whether it is of the family and has all other parts between hyphens: "llama-3.3-70b" has those of "llama-70b".
+// Whether `known` has the same family and contains all parts of `name` between hyphens: "llama-3.3-70b"
+// contains those of "llama-70b".
 bool has_parts_of(std::string_view known, std::string_view name) {
   if (!is_of_family(known, name)) return false;
   const std::string parts = lower(known) + "-";
@@ -218,7 +231,8 @@ bool has_parts_of(std::string_view known, std::string_view name) {
   return true;
 }
 
-// Names that begin as the unknown one does; where none does, those of its family with the same parts.
+// Advice for an unknown name: names with the same beginning; if there are none, names of the family that
+// contain all its parts.
 std::string advice_on(const std::vector<std::string>& known, std::string_view name) {
   const std::string wanted = spelling_core(name);
   std::vector<std::string> found;
@@ -251,7 +265,8 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
                                 std::vector<std::string>* notes) {
   const std::string wanted = spelling_core(name);
   std::vector<std::string> known;
-  // Of all others not more than the names is looked at: a process asks for one.
+  // Other rows are compared by name only, because parsing their configs takes longer and a process usually
+  // needs one model.
   for (const Row& row : rows()) {
     known.insert(known.end(), row.names.begin(), row.names.end());
     if (std::ranges::any_of(row.names, [&](const std::string& n) { return spelling_core(n) == wanted; }))
@@ -261,7 +276,7 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
   Error error{fmt::format("no model is named `{}`", name)};
   const std::vector<std::string> networks = network_names();
   known.insert(known.end(), networks.begin(), networks.end());
-  // A slip of the keyboard: whatever has other digits is of another size or generation, and not what was meant.
+  // Typing errors: candidates must have the same digits, because other digits mean another size or generation.
   const auto begins_so = [&](const std::string& other) { return spelling_core(other).starts_with(wanted); };
   std::vector<std::string> alike = known;
   std::erase_if(alike, [&](const std::string& other) {
@@ -280,11 +295,11 @@ std::optional<std::string> preset_of_hub_name(std::string_view hub) {
        {"meta-", "qlora_", "lora_", "deepseek-r1-distill-", "deepseek-r1-0528-"})
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
   if (auto preset = preset_of_stem(name)) return preset;
-  // Distilled from DeepSeek-R1 are others' models: of Qwen 2.5 and Llama 3.
+  // Models distilled from DeepSeek-R1 are Qwen 2.5 and Llama 3 models.
   if (name.starts_with("qwen-")) name.insert(4, "2.5");
   if (name == "llama-8b" || name == "llama-70b") name.insert(5, name == "llama-8b" ? "-3.1" : "-3.3");
   if (auto preset = preset_of_stem(name)) return preset;
-  // What was trained further has the same shapes.
+  // Models that were trained further have the same shapes.
   for (const std::string_view middle : {"-coder", "-math", "-moe"})
     if (const std::size_t at = name.find(middle); at != std::string::npos && at > 0)
       name.erase(at, middle.size());

@@ -1,3 +1,5 @@
+// Resolves a Job with settings, a Megatron-LM command line or a DeepSpeed config, with the steps that all
+// formats share. Order: model, missing settings, degrees, defaults of the framework, other settings, checks.
 #include "stepcast/formats/resolve_job.h"
 
 #include <algorithm>
@@ -26,7 +28,8 @@
 namespace stepcast {
 namespace {
 
-// "meta-llama/Llama-3.1-8B" is how the model hub calls a preset.
+// The error for a missing file. Hub names such as "meta-llama/Llama-3.1-8B" look like paths; the advice then
+// names the preset.
 Error no_such_path(const std::string& path) {
   const std::string_view name = std::string_view{path}.substr(path.rfind('/') + 1);
   const auto network = find_network(name);
@@ -37,6 +40,8 @@ Error no_such_path(const std::string& path) {
                           : "`stepcast models` lists the presets; or give its config.json");
 }
 
+// The model that the job names: given, a network, a preset or a config.json. Nothing if it names none.
+// Errors: unknown names, options that do not apply to the model.
 Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::string>& notes) {
   if (job.transformer) return std::optional{*job.transformer};
   const auto nothing_to_ignore = [&] {
@@ -56,11 +61,12 @@ Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::
     if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
     return network;
   }
-  // A name is a preset even where a file is called so.
+  // A name of a preset is not looked up as a file.
   const bool is_path = job.model.find('/') != std::string::npos || job.model.ends_with(".json");
   std::error_code ignored;
   const Result<Transformer> preset = find_preset(job.model);
   const bool is_file = is_path || (!preset.ok() && std::filesystem::exists(job.model, ignored));
+  // Presets with a tower accept image options.
   const bool sees = preset.ok() && preset->tower;
   if (job.vision.image_size && !is_file && !sees) {
     return Error::at("", "--image-size",
@@ -82,6 +88,7 @@ Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::
   return std::optional{std::move(model)};
 }
 
+// Sets the sequence length if it is not given: that of the model, at most 8192 tokens.
 void fill_in_length(const std::optional<Transformer>& model, JobSettings& s,
                     std::vector<std::string>& notes) {
   if (s.seq_len_tokens || !model) return;
@@ -89,13 +96,14 @@ void fill_in_length(const std::optional<Transformer>& model, JobSettings& s,
     s.seq_len_tokens = model->network->tokens;
     return;
   }
+  // Longest sequence taken from a model without a request for it, and the length for models without a limit.
   constexpr std::int64_t kLongest = 8192, kOtherwise = 2048;
   const std::int64_t longest = s.max_position.value_or(model->longest_sequence());
   s.seq_len_tokens = longest > 0 ? std::min(longest, kLongest) : kOtherwise;
   notes.push_back(fmt::format("sequence length not given: {}", *s.seq_len_tokens));
 }
 
-// Fills in what a short description leaves out, and says so.
+// Sets the micro-batch, sequence length and number type of a short description, with notes.
 void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSettings& s,
              std::vector<std::string>& notes) {
   if (!s.micro_batch_sequences && !has_deepspeed) {
@@ -109,7 +117,7 @@ void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSet
   }
 }
 
-// Sizes that follow from what was said, where they were not said themselves.
+// Notes about values that follow from others or have defaults.
 void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
   const Layout& layout = result.layout;
   if (!result.n_gpus && !s.data && layout.world_size() == 1) result.notes.emplace_back("GPUs not given: 1");
@@ -127,8 +135,8 @@ void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
   }
 }
 
-// Layers that do not divide into the stages, where nothing says how they are dealt out: as evenly as can be, with
-// embedding and output as a layer each (Llama 3 405B: 126 layers on 16 stages are 7, 14 x 8, 7).
+// Distributes layers that the pipeline stages do not divide, if nothing else is given: as evenly as possible,
+// with embedding and output counted as a layer each (Llama 3 405B: 126 layers on 16 stages are 7, 14 x 8, 7).
 void deal_out_layers(ResolvedJob& job) {
   Layout& layout = job.layout;
   constexpr std::int64_t kMostChunks = 100'000;
@@ -143,9 +151,9 @@ void deal_out_layers(ResolvedJob& job) {
       job.model.n_layers, chunks));
 }
 
-// 4194304 is a batch in tokens.
+// A note for batches that are probably in tokens: 4194304.
 void note_batch_in_tokens(const Layout& layout, std::vector<std::string>& notes) {
-  constexpr double kMostTokens = 1e9;  // per step; the largest published batches have some 1e8
+  constexpr double kMostTokens = 1e9;  // per step; the largest published batches have about 1e8
   const double tokens = static_cast<double>(layout.batch.global_batch_sequences) *
                         static_cast<double>(layout.batch.seq_len_tokens);
   if (tokens < kMostTokens) return;
@@ -154,8 +162,8 @@ void note_batch_in_tokens(const Layout& layout, std::vector<std::string>& notes)
                   layout.batch.global_batch_sequences, layout.batch.seq_len_tokens, tokens));
 }
 
-// DeepSpeed trains whatever model it is given: without Megatron's command line one of Hugging Face, whose layers are
-// PyTorch's own kernels.
+// DeepSpeed trains any PyTorch model. Without a command line of Megatron-LM it is assumed to be one of
+// Hugging Face, with PyTorch's unfused kernels.
 void use_plain_layers(const Job& job, Layout& layout, std::vector<std::string>& notes) {
   const bool is_plain = job.deepspeed || (job.framework && rule_of(*job.framework).layers.runs_plain_models);
   if (job.command_line || !is_plain) return;
@@ -165,7 +173,7 @@ void use_plain_layers(const Job& job, Layout& layout, std::vector<std::string>& 
       "--command-line");
 }
 
-// A framework that was named shards weights if it always does.
+// Shards weights if the given framework always does, with a note.
 void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& s,
                              std::vector<std::string>& notes) {
   if (!job.framework || !rule_of(*job.framework).sharding.shards_weights() || job.command_line ||
@@ -179,7 +187,7 @@ void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& 
                   to_string(*job.framework)));
 }
 
-// A framework that was named recomputes what its configurations do.
+// Recomputes what the configs of the given framework recompute, with a note.
 void recompute_as_framework_does(const Job& job, JobSettings& s, std::vector<std::string>& notes) {
   if (!job.framework || job.command_line || job.deepspeed) return;
   const Recompute usual = rule_of(*job.framework).layers.recompute;
@@ -191,7 +199,7 @@ void recompute_as_framework_does(const Job& job, JobSettings& s, std::vector<std
                               to_string(*job.framework)));
 }
 
-// What was said when the model was read, and which of its keys were not.
+// Adds the notes of reading the model, and the keys that were ignored on request.
 void note_model(const Job& job, const std::vector<std::string>& said, ResolvedJob& result) {
   result.notes.insert(result.notes.begin(), said.begin(), said.end());
   std::string keys;
@@ -201,6 +209,7 @@ void note_model(const Job& job, const std::vector<std::string>& said, ResolvedJo
   }
 }
 
+// The model: the base with changes, or a new one from settings. With decoder layers it becomes an encoder-decoder.
 Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_bert,
                              const JobSettings& settings) {
   Transformer model;
@@ -208,8 +217,8 @@ Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_ber
     model = *base;
   } else {
     model.name = "model";
-    model.hidden_dropout = model.attention_dropout = 0.1;  // Megatron's defaults
-    if (is_bert) {                                         // as Megatron builds it: norms before the parts
+    model.hidden_dropout = model.attention_dropout = 0.1;  // defaults of Megatron-LM
+    if (is_bert) {  // Megatron-LM's BERT: norms before attention and FFN
       model.architecture = Architecture::encoder;
       model.n_token_types = 2;
       model.pooler = model.mlm_head = model.head_bias = true;
@@ -218,7 +227,7 @@ Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_ber
   STEPCAST_TRY(detail::apply_to_model(settings, base.has_value(), model));
   if (!settings.decoder_layers) return model;
   if (base) return Error::at("", "--decoder-num-layers").found("`--model`").expected("one of the two");
-  // Megatron's T5: learned positions, biases and norms of mean and variance as in its GPT.
+  // Megatron-LM's T5: learned positions, biases and layer norms as in its GPT.
   return encoder_decoder({.name = "T5",
                           .encoder_layers = model.n_layers,
                           .decoder_layers = *settings.decoder_layers,
@@ -238,7 +247,7 @@ Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_ber
                           .dropout = model.hidden_dropout});
 }
 
-// Flags that nobody knows are left out, with a word.
+// Unknown flags are ignored with a note; in strict mode they are errors.
 Status note_line(bool strict, const MegatronWords& line, ResolvedJob& result) {
   if (strict && !line.unknown.empty()) return Error{line.unknown.front()};
   for (const std::string& flag : line.unknown) result.notes.push_back(fmt::format("left out: {}", flag));
@@ -246,31 +255,35 @@ Status note_line(bool strict, const MegatronWords& line, ResolvedJob& result) {
   return Ok{};
 }
 
-// A command line without a launcher that says how many GPUs there are: the fewest on which its degrees, experts, copies of
-// sharded weights and batches are possible.
+// For command lines without a launcher: the smallest number of GPUs that the degrees, experts, weight copies
+// and batches allow.
 void take_fewest_gpus(JobSettings& s, ResolvedJob& result) {
   if (result.n_gpus || s.data) return;
   const std::int64_t tensor = s.tensor.value_or(1), context = s.context.value_or(1);
   const std::int64_t expert = s.expert.value_or(1) * s.expert_tensor.value_or(tensor);
-  constexpr std::int64_t kMostRanks = 4096;  // of one degree: products stay inside 64 bits
+  constexpr std::int64_t kMostRanks = 4096;  // per degree, so that the result fits into 64 bits
   if (tensor < 1 || context < 1 || expert < 1 || std::max({tensor, context, expert}) > kMostRanks) return;
   const std::int64_t micro = s.micro_batch_sequences.value_or(1),
                      global = s.global_batch_sequences.value_or(0);
   const std::int64_t copies = std::clamp<std::int64_t>(s.weight_copies.value_or(1), 1, kMostRanks);
+  // The smallest multiple of the copies for which the experts divide the ranks.
   std::int64_t data = copies;
   while (data < expert * copies && (tensor * context * data) % expert != 0) data += copies;
-  if (micro > 0 && global > 0 && global % (micro * data) != 0) data = 1;  // nothing works: check() says why
+  // No number works; check() reports the reason.
+  if (micro > 0 && global > 0 && global % (micro * data) != 0) data = 1;
   s.data = data;
   result.notes.push_back(
       fmt::format("GPUs not given: {}, the fewest for these degrees. To change it: --gpus",
                   tensor * context * data * std::clamp<std::int64_t>(s.pipeline.value_or(1), 1, kMostRanks)));
 }
 
-// What the command line says, with the settings beside it put over it; the rest into `result`. True: it trains BERT.
+// Reads the command line of the job. `settings` gets its settings, overridden by those of the job; other results
+// go to `result`. Returns whether it trains BERT. Errors: two models, no model, an unknown number of GPUs.
 Result<bool> read_command_line(const Job& job, const std::optional<Transformer>& base, JobSettings& settings,
                                ResolvedJob& result) {
   STEPCAST_ASSIGN(MegatronWords line, parse_megatron_command_line(*job.command_line));
   STEPCAST_TRY(note_line(job.strict, line, result));
+  // Sizes alone may change a given model; both together describe another one.
   if (base && line.settings.n_layers && line.settings.hidden_size) {
     return Error::at("", "--model")
         .found(
@@ -294,13 +307,13 @@ Result<bool> read_command_line(const Job& job, const std::optional<Transformer>&
         .advice("if the script includes others, give the one with these flags");
   }
   if (!settings.tokenizer && !settings.tokenizer_model)
-    settings.tokenizer = "";  // some vocabulary is assumed
+    settings.tokenizer = "";  // a default vocabulary is assumed
   result.not_modelled.insert(result.not_modelled.begin(), line.not_modelled.begin(), line.not_modelled.end());
   return line.is_bert;
 }
 
-// 100 batches unless somebody says so, as in Megatron-LM (ValidationConfig at d98e8a6), which evaluates only where it
-// knows the interval.
+// Interruptions of training. Megatron-LM evaluates 100 batches by default (ValidationConfig at d98e8a6), but
+// only if an interval is known.
 TrainingRoutine routine_of(const JobSettings& s) {
   return {.evaluation_interval = s.evaluation_interval.value_or(0),
           .evaluation_batches = s.evaluation_batches.value_or(100),
@@ -308,7 +321,8 @@ TrainingRoutine routine_of(const JobSettings& s) {
           .saves_asynchronously = s.saves_asynchronously.value_or(false)};
 }
 
-// Settings of Megatron's words, from the command line and beside it; then DeepSpeed's file between them.
+// Resolves settings of the job and its command line; a DeepSpeed config is applied after the command line and
+// before the job's settings.
 Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transformer>& base) {
   ResolvedJob result;
   result.not_modelled = job.not_modelled;
@@ -330,6 +344,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   STEPCAST_TRY(detail::check_numbers(settings));
   result.routine = routine_of(settings);
   STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
+  // Launch scripts often contain flags of experts for dense models, so this is a note and not an error.
   if (const auto flag = flag_of_experts(settings); flag && job.command_line && !result.model.moe) {
     result.notes.push_back(
         fmt::format("{} of the command line has no effect: the model has no experts", *flag));
@@ -340,7 +355,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   }
   if (job.command_line) take_fewest_gpus(settings, result);
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
-  // What is said is the length of the input; a sample counts as its output.
+  // The given length is that of the input; a sample counts with the length of its output.
   if (const auto& network = result.model.network;
       network && network->input_tokens > 0 && settings.seq_len_tokens == network->input_tokens)
     result.layout.batch.seq_len_tokens = network->tokens;
@@ -355,13 +370,14 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   note_batch_in_tokens(layout, result.notes);
   shard_as_framework_does(job, layout, settings, result.notes);
   recompute_as_framework_does(job, settings, result.notes);
-  layout.layer.sequence_parallel = settings.sequence_parallel.value_or(false);  // habits depend on it
-  // Networks of images are trained by PyTorch as it is; encoders in front of decoders are Megatron-LM's, too.
+  layout.layer.sequence_parallel = settings.sequence_parallel.value_or(false);  // the defaults depend on it
+  // Image networks are trained with plain PyTorch. Encoder-decoder models also exist in Megatron-LM.
   const Framework usual = job.deepspeed                              ? Framework::deepspeed
                           : takes_images(result.model.network.get()) ? Framework::pytorch
                                                                      : Framework::megatron;
   set_software_defaults(layout, job.framework.value_or(usual), settings.dtype.value_or(DType::fp32));
   use_plain_layers(job, layout, result.notes);
+  // A ZeRO stage is a term of DeepSpeed, so it selects that framework if none is given.
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) {
     layout.software.framework = Framework::deepspeed;
     if (!job.command_line && !job.deepspeed) {
@@ -377,11 +393,12 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
         "frozen weights in {} are dequantised before every GEMM{}. No such training was measured",
         to_string(kind), kind == FrozenWeights::int8 ? ", not used directly as in LLM.int8" : ""));
   }
-  // Megatron Core, whether a script, a name or nothing says so; NeMo runs the same layers tuned.
+  // Megatron Core in eager mode, whether a script, --framework or the default selects it. NeMo tunes the same layers.
   if (rule_of(layout).layers.counts_operators && !settings.legacy_models.value_or(false)) {
     layout.layer.operator_launches = detail::operator_launches(settings);
     layout.layer.fused.permutation = settings.fuse_permutation.value_or(false);
   }
+  // The DeepSpeed config is applied to the resolved job, and settings of the job override it.
   if (job.deepspeed) {
     STEPCAST_ASSIGN(result,
                     parse_deepspeed_config(job.deepspeed->text, job.deepspeed->name, result, job.settings));
@@ -390,7 +407,8 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   return result;
 }
 
-// The busiest rank of an expert-parallel group under the load that was named: words, or else a file.
+// Sets the load of the busiest rank in an expert-parallel group, from a distribution or a file with measured
+// loads. Errors: a model without experts, an unknown distribution, loads that do not match the experts.
 Status apply_expert_load(const JobSettings& s, ResolvedJob& job) {
   if (!s.expert_load) return Ok{};
   if (!job.model.moe) {
@@ -419,7 +437,7 @@ Status apply_expert_load(const JobSettings& s, ResolvedJob& job) {
   }
   LayerChoices& layer = job.layout.layer;
   const Degrees& degrees = job.layout.degrees;
-  // That a group of ranks with all experts routes at a time.
+  // Tokens that are routed together, by the ranks that hold all experts.
   const double tokens = static_cast<double>(job.layout.batch.micro_batch_sequences) *
                         static_cast<double>(job.layout.batch.seq_len_tokens) /
                         static_cast<double>(degrees.context * degrees.tensor) *

@@ -1,9 +1,9 @@
-// What a Job comes to: the model and the layout, from whatever it was described with.
+// Turns a Job into a model and a layout, from any description.
 //
 //   STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(job));
 //   // resolved.model, resolved.layout; resolved.notes: "micro-batch size not given: 1", ...
 //
-// The format that describes the job (flags, a Megatron-LM command line, a framework's config) is recognised in
+// The format (flags, a Megatron-LM command line, a framework's config) is recognised by the table in
 // detail/job_formats.def.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace stepcast {
 
-// Model and layout, checked. Errors: nothing describes a model; a file or a setting that cannot be understood,
-// that contradicts another, or that cannot be applied to the file it stands beside; a layout that cannot run.
+// The checked model and layout of a job. Errors: no model; files or settings that are invalid, contradict
+// each other or cannot be combined; a layout that cannot run.
 [[nodiscard]] Result<ResolvedJob> resolve(const Job& job);
 
 }  // namespace stepcast

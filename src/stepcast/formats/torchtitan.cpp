@@ -1,3 +1,5 @@
+// Reads TorchTitan configs. read_torchtitan_sections() collects the values; the use_...() functions combine
+// them in order: degrees, pipeline, batches, recomputation, number types.
 #include "stepcast/formats/torchtitan.h"
 
 #include <algorithm>
@@ -23,6 +25,7 @@ namespace {
 using detail::foreign_object;
 using detail::TorchTitanSettings;
 
+// Recomputation: none, full, selected operations ("op"), or full in every N-th layer.
 Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
   if (s.ac_mode == "none") return Ok{};
   if (s.ac_mode == "full") {
@@ -44,6 +47,7 @@ Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
+// A number type of torchtitan; DType::unknown for other texts.
 DType parse_precision(std::string_view text) {
   return text == "bfloat16"  ? DType::bf16
          : text == "float16" ? DType::fp16
@@ -51,6 +55,7 @@ DType parse_precision(std::string_view text) {
                              : DType::unknown;
 }
 
+// Number types. Weights are kept in `dtype`; parameters are converted to `param_dtype` for computation.
 Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   const DType param = parse_precision(s.param_dtype), reduce = parse_precision(s.reduce_dtype);
   if (param == DType::unknown || reduce == DType::unknown) {
@@ -62,13 +67,14 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   if (kept == DType::unknown) {
     return bad_value("training.dtype", s.dtype, "bfloat16, float16 or float32");
   }
+  // precision_for() resets the fp8 recipe that the sections have set.
   const Fp8Recipe recipe = layout.layer.precision.fp8;
   layout.layer.precision = precision_for(param);
   layout.layer.precision.loss_scaling = false;
   layout.layer.precision.gradients = DType::fp32;
   layout.layer.precision.reduction = reduce;
   layout.layer.precision.fp8 = recipe;
-  if (kept != DType::fp32) {  // weights, gradients and states in it, and no copy of the weights
+  if (kept != DType::fp32) {  // everything is in this type, without fp32 weights
     layout.layer.precision.master_weights = false;
     layout.layer.precision.gradients = layout.layer.precision.moments = kept;
   }
@@ -76,7 +82,8 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
-// Degrees, with -1 for what the GPUs leave.
+// Parallelism degrees. A shard degree of -1 uses all remaining GPUs. Errors: degrees that do not divide the
+// GPUs, -1 without a number of GPUs.
 Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options, ResolvedJob& job) {
   Layout& layout = job.layout;
   const detail::TorchTitanDegrees& d = s.degrees;
@@ -92,6 +99,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
     if (degree < 1) return wrong(key, degree);
   }
   if (d.shard == 0) return wrong("data_parallel_shard_degree", 0);
+  // Computed as double, so that large degrees cannot overflow.
   double gpus = 1;
   for (const auto& [key, degree] : fixed) gpus *= static_cast<double>(degree);
   constexpr double kMostGpus = 1e9;
@@ -103,6 +111,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   layout.degrees.context = d.context;
   layout.degrees.expert = d.expert;
   layout.degrees.expert_tensor = std::max<std::int64_t>(d.expert_tensor, 0);
+  // Expert parallelism uses the ranks of data parallelism, so its degree is not a factor.
   const std::int64_t others = d.replicate * d.tensor * d.pipeline * d.context;
   std::int64_t shard = d.shard;
   if (shard == -1) {
@@ -120,10 +129,12 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   job.n_gpus = options.n_gpus.value_or(shard * others);
   layout.degrees.data = d.replicate * shard;
   layout.layer.sequence_parallel = d.tensor > 1;
+  // FSDP shards over data and context ranks; replicas are groups of these (HSDP).
   if (shard * d.context > 1) {
     layout.sharding.kind = Sharding::zero3;
     if (d.replicate > 1) layout.sharding.shard_group_size = shard * d.context;
   }
+  // By default FSDP reshards, except in pipelines, where every micro-batch would gather the weights again.
   layout.sharding.reshard_after_forward =
       s.reshard == "always" || (s.reshard == "default" && d.pipeline == 1);
   if (s.reshard != "always" && s.reshard != "default" && s.reshard != "never") {
@@ -134,6 +145,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   return Ok{};
 }
 
+// The pipeline: schedule, virtual stages and layers per stage. Split points have precedence over the layers per stage.
 Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   Layout& layout = job.layout;
   const std::int64_t pp = layout.degrees.pipeline;
@@ -151,7 +163,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   }
   layout.pipeline.schedule = known->second;
   if (layout.pipeline.schedule == PipelineSchedule::interleaved || is_v_shaped(layout.pipeline.schedule))
-    layout.degrees.virtual_stages = 2;  // torchtitan's default
+    layout.degrees.virtual_stages = 2;  // default of torchtitan
   if (s.layers_per_stage > 0) {
     // Embedding and output count as a layer each.
     const std::int64_t n_stages = (job.model.n_layers + 2 + s.layers_per_stage - 1) / s.layers_per_stage;
@@ -161,6 +173,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
     }
     layout.degrees.virtual_stages = n_stages / pp;
   }
+  // Stages of torchtitan are chunks here: each rank has one or more of them.
   const std::int64_t n_chunks = pp * layout.degrees.virtual_stages;
   if (s.split_points.empty()) {
     if (n_chunks <= job.model.n_layers) {
@@ -174,6 +187,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
         .expected(fmt::format("one less than a multiple of pipeline_parallel_degree {}", pp));
   }
   layout.degrees.virtual_stages = (static_cast<std::int64_t>(s.split_points.size()) + 1) / pp;
+  // A stage has the layers from the split point before it to its own.
   std::int64_t before = 0;
   for (const std::int64_t point : s.split_points) {
     layout.pipeline.layers_per_stage.push_back(point - before);
@@ -183,6 +197,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   return Ok{};
 }
 
+// Batches. With a pipeline, the local batch is divided into micro-batches. Errors: it cannot be divided.
 Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   constexpr std::int64_t kMost = 1'000'000'000;
   if (s.local_batch < 1 || s.local_batch > kMost) {
@@ -192,6 +207,7 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   layout.batch.global_batch_sequences =
       s.global_batch > 0 ? s.global_batch : s.local_batch * layout.degrees.data;
   if (layout.degrees.pipeline == 1) return Ok{};
+  // Two ways to divide the local batch: a number of micro-batches, or their size.
   const std::int64_t micro =
       s.pipeline_micro_batches > 0 ? s.local_batch / s.pipeline_micro_batches : s.pipeline_micro_batch;
   if (micro < 1 || s.local_batch % micro != 0) {
@@ -203,13 +219,15 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
-// Settings that are said beside the config, put in its place.
+// Applies settings of the job, which override the config. Errors: settings about uneven stages, which the
+// config expresses differently.
 Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job) {
   using S = JobSettings;
   constexpr std::string_view kRefused[] = {
       "--num-virtual-stages-per-pipeline-rank",    "--num-layers-per-virtual-pipeline-stage",
       "--decoder-first-pipeline-num-layers",       "--decoder-last-pipeline-num-layers",
       "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"};
+  // The flags are found by name, so that the error can show the flag.
   for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
     if (std::find(std::begin(kRefused), std::end(kRefused), flag.name) == std::end(kRefused)) continue;
     if (detail::with_member(flag.setting, [&](auto field) { return (said.*field).has_value(); })) {
@@ -228,6 +246,7 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
   for (const auto& [field, degree] : degrees) {
     if (said.*field) *degree = *(said.*field);
   }
+  // The job gives all data-parallel ranks; the config's number of replicas stays.
   if (said.data) {
     if (d.replicate < 1 || *said.data % d.replicate != 0) {
       return bad_value("--data-parallel-size", *said.data,
@@ -235,6 +254,7 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
     }
     d.shard = *said.data / d.replicate;
   }
+  // With a pipeline, the micro-batch is that of the pipeline, else the local batch.
   if (said.micro_batch_sequences) {
     (d.pipeline > 1 ? s.pipeline_micro_batch : s.local_batch) = *said.micro_batch_sequences;
     s.pipeline_micro_batches = 0;
@@ -258,9 +278,11 @@ Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::st
   STEPCAST_ASSIGN(ObjectReader root, foreign_object(document, "", name));
   ResolvedJob job;
   set_software_defaults(job.layout, Framework::torchtitan, DType::bf16);
+  // Defaults of torchtitan for configs without the sections.
   job.layout.optimizer.kind = OptimizerKind::adamw;
   job.layout.batch.seq_len_tokens = 2048;
   TorchTitanSettings settings;
+  // All errors get the name of the file.
   const auto build = [&]() -> Status {
     STEPCAST_TRY(detail::read_torchtitan_sections(root, options, settings, job));
     STEPCAST_TRY(put_over(options.said, settings, job));

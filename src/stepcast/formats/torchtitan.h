@@ -1,12 +1,12 @@
-// TorchTitan job configs (TOML) -> model and layout.
+// Reads TorchTitan job configs (TOML) into a model and a layout.
 //
 //   Job job{.n_gpus = 256};
 //   STEPCAST_ASSIGN(job.torchtitan, read_config_text("llama3_70b.toml"));
 //   STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(job));
 //
-// Keys and defaults are those of torchtitan, of its first releases too ([training] and [experimental] for
-// what became [parallelism]). Sections on logs, checkpoints and data are passed over; keys that change time
-// or memory and are not modelled are listed; others are errors.
+// Keys and defaults are those of torchtitan, including its first releases, in which [training] and
+// [experimental] had the keys of today's [parallelism]. Sections about logs, checkpoints and data are
+// ignored. Keys that change time or memory and are not modelled are listed. Unknown keys are errors.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,15 @@
 
 namespace stepcast {
 
+// What the caller adds to a config.
 struct TorchTitanOptions {
-  std::optional<Transformer> model;    // instead of [model] name and flavor
-  std::optional<std::int64_t> n_gpus;  // needed where data_parallel_shard_degree is -1 (its default)
-  JobSettings said;                    // hold against the config
+  std::optional<Transformer> model;    // replaces name and flavor of [model]
+  std::optional<std::int64_t> n_gpus;  // needed if data_parallel_shard_degree is -1, which is the default
+  JobSettings said;                    // settings that override the config
 };
 
-// `name` stands for the text in errors. Settings that a TorchTitan config has no like of are refused.
+// `name` denotes the text in errors. Errors: invalid TOML, unknown keys, settings in `said` that a TorchTitan
+// config cannot express, a layout that cannot run.
 [[nodiscard]] Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::string& name,
                                                           const TorchTitanOptions& options);
 

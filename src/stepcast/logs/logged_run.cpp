@@ -1,3 +1,7 @@
+// From a training log to the job it describes. The settings are read from the first source that the log
+// prints (kSources), then overridden by what the user said, and resolved. If the lines of the steps show
+// another batch size than the settings, the lines are right, since settings may be of an earlier start or of
+// a batch size that grows.
 #include "stepcast/logs/logged_run.h"
 
 #include <algorithm>
@@ -23,20 +27,21 @@ namespace stepcast {
 
 namespace {
 
-// The lines of the steps say what ran; settings may be those of another start, or of a batch that grows. False where
-// nothing has changed.
+// Replaces the global batch size of the job by that of the step lines, if they differ. Returns true if the
+// job was resolved again. Clears `run.resolved` if the batch contradicts --gbs or cannot be resolved.
 bool take_batch_of_lines(const Job& said, LoggedRun& run) {
   if (!run.resolved || run.times.batch_sequences == 0) return false;
   const std::int64_t told = run.times.batch_sequences;
   const std::int64_t planned = run.resolved->layout.batch.global_batch_sequences;
   if (told == planned) {
-    // The forecast must not choose another one where it was assumed.
+    // The batch size was a default and the lines confirm it, so it is fixed: the forecast must not choose
+    // another one.
     if (std::erase(run.not_said, "global batch") > 0) run.job->job.settings.global_batch_sequences = told;
     return false;
   }
   std::vector<std::string>& notes = run.job->notes;
   if (const auto& flag = said.settings.global_batch_sequences) {
-    // Columns of tables are called as people like: of all GPUs, of one.
+    // Users name columns freely: a batch size in a table may be that of all GPUs or of one.
     if (run.times.format == LogFormat::csv) {
       notes.push_back(
           fmt::format("the rows have a batch size of {}; the {} sequences of --gbs are used", told, *flag));
@@ -69,24 +74,28 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
 
 using Arguments = std::vector<std::pair<std::string, std::string>>;
 
+// A whole number from 1 to 1e9; empty for anything else.
 std::optional<std::int64_t> whole(std::string_view text) {
   const auto value = scan<std::int64_t>(text);
   constexpr std::int64_t kMost = 1'000'000'000;
   return value && *value >= 1 && *value <= kMost ? value : std::nullopt;
 }
 
+// The value of an argument; empty if it is missing or None.
 std::string_view value_of(const Arguments& arguments, std::string_view name) {
   for (const auto& [key, value] : arguments)
     if (key == name) return value == "None" ? std::string_view{} : std::string_view{value};
   return {};
 }
 
+// A word of the log; empty if it was not printed.
 std::string_view word(const TrainingLog& log, std::string_view name) {
   const auto found = log.settings.words.find(name);
   return found == log.settings.words.end() ? std::string_view{} : std::string_view{found->second};
 }
 
-// The table of arguments, or what stands for it.
+// Reads a table of arguments of Megatron-LM, or arguments in this form from another source. The number of
+// GPUs comes from the world size, else from multiplying the degrees.
 void from_megatron(const Arguments& arguments, const TrainingLog& log, LoggedJob& out) {
   out.job.command_line = command_line_of_arguments(arguments, !word(log, "is_bert").empty());
   if (!out.job.n_gpus) out.job.n_gpus = whole(value_of(arguments, "world_size"));
@@ -111,12 +120,14 @@ void from_megatron(const Arguments& arguments, const TrainingLog& log, LoggedJob
   out.checkpoint_interval = whole(value_of(arguments, "save_interval"));
 }
 
+// Reads the config of DeepSpeed. Error: it is not valid JSON.
 Status from_deepspeed(const TrainingLog& log, LoggedJob& out) {
   out.job.deepspeed = ConfigText{log.settings.deepspeed, log.file + ": DeepSpeed's config"};
   if (out.job.n_gpus) return Ok{};
   out.job.n_gpus = whole(word(log, "world_size"));
   if (out.job.n_gpus) return Ok{};
-  // Without pipelines a batch is micro-batches of every GPU.
+  // Without pipeline parallelism, the global batch is the batch per GPU (with accumulation) times the number
+  // of GPUs.
   STEPCAST_ASSIGN(const JsonValue config, parse_json(log.settings.deepspeed, out.job.deepspeed->name));
   const auto number = [&](std::string_view key, double otherwise) {
     const JsonValue* value = config.find(key);
@@ -130,8 +141,8 @@ Status from_deepspeed(const TrainingLog& log, LoggedJob& out) {
   return Ok{};
 }
 
-// MLPerf's benchmarks by the model that they train, and the length of their sequences where their logs do not print it: rules of
-// MLPerf Training.
+// The benchmarks of MLPerf Training: name in the log, model, and sequence length in tokens for logs that do
+// not print it. Source: the rules of MLPerf Training.
 struct MlperfBenchmark {
   std::string_view name, model;
   std::int64_t sequence;
@@ -144,7 +155,8 @@ constexpr MlperfBenchmark kMlperfBenchmarks[] = {
     {"llama31_405b", "llama-3.1-405b", 8192},
 };
 
-// "16xXE8545x4A100-SXM4-40GB", "64xNVIDIA DGX H100", "8x8xNVIDIA DGX A100", "MI350X": nodes, GPUs of a node, GPU.
+// A platform as submitters write it: "16xXE8545x4A100-SXM4-40GB", "64xNVIDIA DGX H100", "8x8xNVIDIA DGX
+// A100", "MI350X". The parts are nodes, GPUs per node and GPU; parts may be missing.
 struct MlperfPlatform {
   std::optional<std::int64_t> n_nodes, gpus_per_node;
   std::string gpu;
@@ -152,6 +164,7 @@ struct MlperfPlatform {
 
 MlperfPlatform mlperf_platform(std::string_view text) {
   MlperfPlatform platform;
+  // A DGX node has 8 GPUs.
   constexpr std::int64_t kMost = 100'000, kOfDgx = 8;
   const auto take_count = [&](std::string_view& from) -> std::optional<std::int64_t> {
     std::string_view rest = from;
@@ -162,7 +175,7 @@ MlperfPlatform mlperf_platform(std::string_view text) {
   };
   platform.n_nodes = take_count(text);
   if (platform.n_nodes) platform.gpus_per_node = take_count(text);
-  // The GPU: a letter or two and at least two digits, as its makers call it; a number before it is that of a node.
+  // The name of the GPU. A number directly in front of it, after an 'x', is the number of GPUs per node.
   for (const std::string_view gpu :
        {"GB300", "GB200", "GH200", "B300", "B200", "H200", "H100", "H20", "A100", "V100", "L40S", "MI355X",
         "MI350X", "MI325X", "MI300X", "MI250X", "MI250"}) {
@@ -179,7 +192,7 @@ MlperfPlatform mlperf_platform(std::string_view text) {
   return platform;
 }
 
-// The settings that MLPerf's rules make a log print; their words begin with "mlperf.".
+// Reads the settings that MLPerf's rules require in a log. Their words begin with "mlperf.".
 Status from_mlperf(const TrainingLog& log, LoggedJob& out) {
   JobSettings& settings = out.job.settings;
   const auto setting = [&](std::string_view key) { return whole(word(log, "mlperf." + std::string{key})); };
@@ -219,10 +232,11 @@ Status from_mlperf(const TrainingLog& log, LoggedJob& out) {
   return Ok{};
 }
 
-// The configuration that the log prints as YAML, as arguments of Megatron-LM and as the job of LLM Foundry.
+// The configuration that the log prints as YAML, read as arguments of Megatron-LM (NeMo) or as a job of LLM
+// Foundry.
 struct PrintedYaml {
   explicit PrintedYaml(const TrainingLog& log) {
-    // What other lines broke is no YAML any more; the log is read without it.
+    // YAML that other lines of the log interrupted cannot be parsed. The log is then read without it.
     const Result<JsonValue> document =
         parse_yaml(log.settings.yaml, log.file + ": the configuration as YAML");
     const YamlScalars scalars = document ? yaml_scalars(*document) : YamlScalars{};
@@ -236,13 +250,15 @@ struct PrintedYaml {
 
 constexpr std::string_view kMlperf = "MLPerf's settings";
 
-// Where a log prints the settings of its run, and who reads them: the first that is there.
+// A place where logs print settings: its name, whether the log has it, and how it is read. The first source
+// that a log has is used, so the order matters.
 struct SettingsSource {
   std::string_view called;
   bool (*is_printed)(const TrainingLog& log, const PrintedYaml& yaml);
   Status (*read)(const TrainingLog& log, const PrintedYaml& yaml, LoggedJob& out);
 };
 
+// Uses a config of TorchTitan. `words` names its origin in messages.
 Status use_torchtitan(std::string toml, std::string_view words, const TrainingLog& log, LoggedJob& out) {
   out.job.torchtitan = ConfigText{std::move(toml), fmt::format("{}: {}", log.file, words)};
   out.job.n_gpus = detail::torchtitan_gpus(word(log, "titan_mesh"));
@@ -302,7 +318,8 @@ constexpr SettingsSource kSources[] = {
      [](const TrainingLog&, const PrintedYaml&, LoggedJob&) { return Status{Ok{}}; }},
 };
 
-// What somebody said holds; what describes the same model otherwise gives way.
+// Overrides `job` by what the user said. Parts of `job` that describe the same thing in another form are
+// removed.
 void put_over(const Job& said, Job& job) {
   if (!said.model.empty() || said.transformer) {
     job.model = said.model;
@@ -325,6 +342,7 @@ void put_over(const Job& said, Job& job) {
   job.not_modelled.insert(job.not_modelled.end(), said.not_modelled.begin(), said.not_modelled.end());
 }
 
+// True if the user's job describes a model.
 bool describes_something(const Job& said) {
   return !said.model.empty() || said.transformer || said.command_line || said.torchtitan || said.config ||
          said.settings.n_layers;
@@ -334,7 +352,8 @@ bool describes_something(const Job& said) {
 
 namespace {
 
-// "sequence length" of the note "sequence length not given: 2048".
+// The settings that were filled in by defaults, from the notes of the resolved job: "sequence length" from
+// "sequence length not given: 2048".
 std::vector<std::string> left_open(const Job& job, const ResolvedJob& resolved) {
   std::vector<std::string> open;
   if (leaves_layout_open(job)) open.emplace_back("layout");
@@ -350,6 +369,7 @@ std::vector<std::string> left_open(const Job& job, const ResolvedJob& resolved) 
 Result<LoggedRun> logged_run(TrainingLog log, const Job& said, const LoggedWork& otherwise) {
   LoggedRun run;
   LoggedWork work = work_of(said);
+  // Errors of the settings do not make the log unusable: the step times are returned with the reason.
   if (Result<LoggedJob> job = logged_job(log, said)) {
     if (Result<ResolvedJob> resolved = resolve(job->job)) {
       work = work_of(*job, *resolved);
@@ -373,7 +393,7 @@ Result<LoggedRun> logged_run(TrainingLog log, const Job& said, const LoggedWork&
   if (take_batch_of_lines(said, run)) {
     STEPCAST_ASSIGN(run.times, logged_times(log, work_of(*run.job, *run.resolved)));
   }
-  log.steps = std::vector<LoggedStep>{};  // and its memory
+  log.steps = std::vector<LoggedStep>{};  // frees the memory of the steps
   run.log = std::move(log);
   return run;
 }

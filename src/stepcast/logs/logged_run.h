@@ -1,4 +1,4 @@
-// A training log as a whole: times, and the job that it tells.
+// A training log as a whole: step times, and the job that wrote it.
 //
 //   STEPCAST_ASSIGN(const LoggedRun run, read_logged_run("train.log"));
 //   run.times.median_ms; if (run.resolved) run.resolved->layout.degrees.tensor;
@@ -17,41 +17,45 @@
 
 namespace stepcast {
 
-// What a training log says of the job that wrote it.
+// What a training log says about the job that wrote it.
 
 struct LoggedJob {
+  // The settings as a job description, after overrides.
   Job job;
-  std::string source;  // what it was read from: "Megatron's arguments"
-  std::string gpu;     // as the log calls it; empty: not told
+  std::string source;  // where the settings were read: "Megatron's arguments"
+  std::string gpu;     // name of the GPU in the log; empty: not printed
   std::optional<std::int64_t> evaluation_interval, checkpoint_interval;  // in steps
-  std::vector<std::string> notes;  // what was taken from elsewhere than the settings
+  std::vector<std::string> notes;  // settings that did not come from the settings of the log
 };
 
-// The job of the settings that the log prints; `said` holds against it: its GPUs, model, framework and settings. An
-// error where the log prints no settings and nothing is said, or where they do not describe a model.
+// The job described by the settings in the log. `said` overrides its GPUs, model, framework and settings.
+// Errors: neither the log nor `said` has settings; they do not describe a model.
 [[nodiscard]] Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said = {});
 
-// How much a step of this job is, for rates in the log.
+// The amount of work in a step of this job, which converts rates in the log to times.
 [[nodiscard]] LoggedWork work_of(const LoggedJob& logged, const ResolvedJob& job);
-// The same where only flags say something: sequences, tokens, GPUs.
+// The same from flags alone: sequences, tokens and GPUs, as far as they are given.
 [[nodiscard]] LoggedWork work_of(const Job& said);
 
+// A log that was read: its times and its job.
 struct LoggedRun {
-  TrainingLog log;  // without its records
+  TrainingLog log;  // `steps` is empty, to save memory
   LoggedTimes times;
-  std::optional<LoggedJob> job;         // nothing: the log prints no settings, and nothing was said
-  std::optional<ResolvedJob> resolved;  // what they come to
-  std::string why_no_job;               // where one of the two is missing
-  // What the log and the flags leave open, so that a default stands for it: "layout", "sequence length", ...
+  std::optional<LoggedJob> job;         // none: the log has no settings and none were given
+  std::optional<ResolvedJob> resolved;  // the job with all defaults filled in; none: it cannot be resolved
+  std::string why_no_job;               // the reason if `job` or `resolved` is missing
+  // Settings that neither the log nor the flags give, so that defaults are used: "layout", "sequence length",
+  // ...
   std::vector<std::string> not_said;
 };
 
-// `said` describes the run, or what of it the log does not tell. Errors: as of read_training_log() and logged_times();
-// settings that cannot be read are no error, but a reason.
-// `otherwise`: how much a step is, where neither the log nor `said` tells.
+// Reads a log and its job. `said` describes the run, or the part that the log does not contain. `otherwise`
+// is the work per step if neither of them gives it. Errors: those of read_training_log() and logged_times().
+// Settings that cannot be read are not an error; `why_no_job` gives the reason.
 [[nodiscard]] Result<LoggedRun> read_logged_run(const std::filesystem::path& file, const Job& said = {},
                                                 const LogReadOptions& options = {},
                                                 const LoggedWork& otherwise = {});
+// The same for a log in memory.
 [[nodiscard]] Result<LoggedRun> logged_run(TrainingLog log, const Job& said = {},
                                            const LoggedWork& otherwise = {});
 

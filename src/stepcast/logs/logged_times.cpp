@@ -1,3 +1,7 @@
+// From the steps of a log to a robust step time. Order of the work: choose one format and one rank, remove
+// repetitions, convert rates to times, keep one batch size, mark the warm-up, split at lasting changes, mark
+// stalls, and summarise the longest stretch. The times of day of the lines, or tokens per second, serve as an
+// independent check. All statistics are medians and quantiles, because logs contain outliers of every kind.
 #include "stepcast/logs/logged_times.h"
 
 #include <algorithm>
@@ -14,34 +18,45 @@
 namespace stepcast {
 namespace {
 
-constexpr double kSecond = 1e3;                   // in milliseconds
-constexpr double kMadToDeviation = 1.4826;        // of a normal distribution
-constexpr double kStallShare = 0.1;               // at least so much longer than the steps around it
-constexpr double kStallDeviations = 6;            // and so many robust deviations
-constexpr double kWarmUpShare = 0.05;             // first steps so much slower than those behind them
-constexpr std::size_t kMostWarmUp = 32;           // lines
-constexpr std::size_t kBlock = 32;                // lines that a local median takes, and their neighbours
-constexpr double kGapSeconds = 2, kGapSteps = 1;  // a clock that is ahead by more holds something else
-constexpr double kPreferredShare = 0.1;           // of the lines of the most frequent format
+constexpr double kSecond = 1e3;  // milliseconds
+// Scales a median absolute deviation to a standard deviation, for a normal distribution.
+constexpr double kMadToDeviation = 1.4826;
+// A step is a stall if it is longer than the steps around it by at least this share
+constexpr double kStallShare = 0.1;
+// and by at least this many robust deviations.
+constexpr double kStallDeviations = 6;
+// A first step belongs to the warm-up if it is slower than the steps after it by at least this share.
+constexpr double kWarmUpShare = 0.05;
+// Longest warm-up, in lines.
+constexpr std::size_t kMostWarmUp = 32;
+// Lines of a block with one local median, which also takes the neighbouring blocks into account.
+constexpr std::size_t kBlock = 32;
+// The clock shows a gap if it is ahead of the step times by more than this many seconds and steps.
+constexpr double kGapSeconds = 2, kGapSteps = 1;
+// A format is common if it has at least this share of the lines of the most frequent format.
+constexpr double kPreferredShare = 0.1;
 
+// A step of the chosen format while it is analysed. Fields without a comment are those of LoggedStep.
 struct Step {
   double time_ms, wall_s;
   std::uint32_t step, line, batch;
   float tflops, rate, tokens_rate;
-  double clock_s = 0;         // of the line, or since the begin of its bar; 0: not told
-  double interval = 1;        // steps that the time is the mean of
-  std::uint32_t segment = 0;  // since so many restarts
+  double clock_s = 0;  // time of day, or time since the start of the progress bar, in seconds; 0: not printed
+  double interval = 1;        // number of steps that `time_ms` is the mean of
+  std::uint32_t segment = 0;  // number of restarts before this step
   std::uint8_t events = 0;
-  bool earlier = false;  // under settings that changed later
+  bool earlier = false;  // ran under settings that were changed later
   bool warm_up = false, stalled = false;
-  std::uint32_t level = 0;  // stretch between changes
+  std::uint32_t level = 0;  // index of the stretch between lasting changes
 };
 
+// True for formats that print tokens per second and GPU as their rate.
 bool prints_tokens(LogFormat format) {
   return format == LogFormat::torchtitan || format == LogFormat::torchtune ||
          format == LogFormat::internevo || format == LogFormat::automodel;
 }
 
+// The analysis of one log. run() tries the formats of the log in order of preference, until one gives times.
 class Times {
  public:
   Times(const TrainingLog& log, const LoggedWork& work) : log_(log), work_(work) {}
@@ -63,6 +78,7 @@ class Times {
       const std::vector<Step> told = steps_;
       sum_up_all();
       if (out_.n == 0) continue;
+      // The clock contradicts the lines: the analysis is repeated with times from the clock.
       if (const auto other_ms = check_clock()) {
         const LoggedContradiction found{out_.median_ms, *other_ms, std::string{clock_name()}};
         steps_ = told;
@@ -89,7 +105,7 @@ class Times {
     sum_up();
   }
 
-  // Of several formats the preferred one, unless it is rare.
+  // Formats of the log by preference; those with few lines come last.
   std::vector<LogFormat> formats_by_preference() const {
     const std::uint64_t most = *std::ranges::max_element(log_.n_of_format);
     std::vector<LogFormat> common, rare;
@@ -103,7 +119,8 @@ class Times {
     return common;
   }
 
-  // The records of the format; of the rank with most of them, of the progress bar that took longest.
+  // Selects the records of one format: of the rank with most records, and of the progress bar with the
+  // longest run time. Other ranks are counted as duplicates.
   void choose(LogFormat format) {
     std::map<std::int16_t, std::uint64_t> ranks;
     std::map<std::uint32_t, float> bars;
@@ -128,6 +145,7 @@ class Times {
         ++out_.duplicates;
         continue;
       }
+      // Megatron-Bridge does not number its lines, so they are counted.
       const bool numbered = format != LogFormat::megatron_bridge && s.step > 0;
       ++count;
       steps_.push_back({.time_ms = s.time_ms,
@@ -148,13 +166,15 @@ class Times {
     }
   }
 
-  // What several ranks print alike is one step; a number that goes back and goes on from there is a restart.
+  // Removes repetitions and finds restarts. Equal lines of several ranks are one step. A step number that
+  // goes back and then increases from there is a restart; one that only goes back is a late line of another
+  // process.
   void follow() {
     std::vector<Step> kept;
     kept.reserve(steps_.size());
     std::size_t segment_begin = 0;
     std::uint32_t segment = 0, highest = 0;
-    std::vector<std::size_t> late;  // went back, and nothing says yet what that means
+    std::vector<std::size_t> late;  // steps with a lower number, not yet known to be a restart
     const auto take = [&](std::size_t i) {
       Step s = steps_[i];
       s.segment = segment;
@@ -192,19 +212,20 @@ class Times {
         if (s.step > highest)
           take(i);
         else
-          --i;  // once more, in the new segment
+          --i;  // again, in the new segment
         continue;
       }
       late.push_back(i);
     }
     out_.duplicates += late.size();
     steps_ = std::move(kept);
-    // Times under other settings are those of another run.
+    // Steps under settings that were changed later belong to another run, so they are left out if there are
+    // later ones.
     const bool any_later = std::ranges::any_of(steps_, [](const Step& s) { return !s.earlier; });
     if (any_later) out_.earlier_settings = std::erase_if(steps_, [](const Step& s) { return s.earlier; });
   }
 
-  // The same step with the same time, a few lines back.
+  // True if the same step with the same time is among the last 64 records.
   static bool said_before(const std::vector<Step>& kept, std::size_t from, const Step& s) {
     constexpr std::size_t kLookBack = 64;
     for (std::size_t n = 0, i = kept.size(); i > from && n < kLookBack; ++n) {
@@ -215,7 +236,8 @@ class Times {
     return false;
   }
 
-  // Milliseconds times the rate, where it is known.
+  // The factor between milliseconds and the rate: time in ms = factor / rate. Empty if the work per step is
+  // not known.
   [[nodiscard]] std::optional<double> rate_times_ms() const {
     switch (out_.format) {
       case LogFormat::torchtitan:
@@ -231,10 +253,11 @@ class Times {
     }
   }
 
-  // False where there are rates and nothing makes times of them.
+  // Fills in `time_ms` of all steps, from the rates if there are no times, else from the clock. False if none
+  // of them gives a time.
   bool resolve_times() {
     if (out_.format == LogFormat::composer && work_.samples_per_step) {
-      // Samples per second have more digits than batches per second.
+      // Samples per second have more printed digits than batches per second.
       for (Step& s : steps_)
         if (s.rate > 0) s.time_ms = *work_.samples_per_step / static_cast<double>(s.rate) * kSecond;
     }
@@ -251,23 +274,28 @@ class Times {
     return by_clock();
   }
 
-  // Times of `span` lines each by the clock, and the lines that they end at. Digits of the clock that are too few for one line
-  // are enough for several.
+  // Step times derived from the clock. Each is the mean over `span` lines, because a clock with few digits is
+  // too coarse for one line.
   struct ClockTimes {
+    // (index of the line at which the interval ends, mean step time in ms)
     std::vector<std::pair<std::size_t, double>> ms;
-    double total_ms = 0;    // from the first line to the last one, over the steps between
-    double unit_share = 0;  // half a unit of the clock, of the whole time
+    double total_ms = 0;    // from the first line to the last one, divided by the number of steps
+    double unit_share = 0;  // half a unit of the clock, as a share of the whole time
+    // Number of lines per interval.
     std::size_t span = 1;
-    bool rises = true;    // a clock does not go back
-    bool bursts = false;  // a buffer held lines back: only all of them together say a time
+    bool rises = true;  // the clock hardly ever goes back, so it is a clock
+    // lines were buffered and written together: only the mean over all of them is a time
+    bool bursts = false;
   };
 
+  // True if the time between two lines is the time of steps: same segment, both have a clock, and no warm-up.
   [[nodiscard]] bool follows(std::size_t i, std::size_t before) const {
     const Step &s = steps_[i], &b = steps_[before];
     return s.segment == b.segment && s.clock_s > 0 && b.clock_s > 0 && s.step > b.step && !b.warm_up;
   }
 
-  // Marks the lines before which something else than steps took long. None where these are many: the steps are uneven then.
+  // Marks the lines with an unusually long time before them (more than twice the median). Returns no marks if
+  // more than 30 % are marked, since the steps are then uneven.
   [[nodiscard]] std::vector<bool> pauses(double unit_s) const {
     constexpr double kFar = 2, kMostShare = 0.3;
     std::vector<double> distances;
@@ -285,7 +313,7 @@ class Times {
     return paused;
   }
 
-  // `without_events`: not over lines between which the log tells an evaluation, a checkpoint or a start.
+  // `without_events`: leave out intervals in which the log reports an evaluation, a checkpoint or a start.
   [[nodiscard]] ClockTimes clock_times(bool without_events) const {
     constexpr double kUnits = 20, kMostBack = 0.02;
     ClockTimes times;
@@ -294,6 +322,7 @@ class Times {
     for (std::size_t i = 1; i < steps_.size(); ++i) {
       if (!follows(i, i - 1)) continue;
       const double distance = steps_[i].clock_s - steps_[i - 1].clock_s;
+      // A fraction in any time shows that the clock has milliseconds.
       if (steps_[i].clock_s != std::floor(steps_[i].clock_s)) unit_s = std::min(unit_s, 1e-3);
       ++pairs;
       if (distance < 0) {
@@ -315,7 +344,7 @@ class Times {
                  most = std::floor(static_cast<double>(pairs) / 2);
     times.span = static_cast<std::size_t>(std::clamp(span, 1.0, std::max(1.0, most)));
     const std::vector<bool> paused = times.bursts ? std::vector<bool>(steps_.size(), false) : pauses(unit_s);
-    std::size_t since = 0;  // the last pause
+    std::size_t since = 0;  // the last pause or event; intervals do not extend over it
     for (std::size_t i = 1; i < steps_.size(); ++i) {
       const bool told = without_events && steps_[i].events != 0;
       if (paused[i] || told || !follows(i, i - 1)) since = i;
@@ -328,8 +357,8 @@ class Times {
     return times;
   }
 
-  // Makes the times those of the clock: the distances of the lines, or their mean where lines come in bursts. False where there
-  // is no clock.
+  // Replaces the step times by those of the clock, or by their mean if lines come in bursts. False if the
+  // log has no clock.
   bool by_clock() {
     const ClockTimes clock = clock_times(false);
     std::vector<Step> timed;
@@ -346,19 +375,22 @@ class Times {
     return true;
   }
 
+  // The median of the step times by the clock.
   static double middle_of(const ClockTimes& clock) {
     std::vector<double> ms;
     for (const auto& [i, time] : clock.ms) ms.push_back(time);
     return median(std::move(ms));
   }
 
+  // Name of the clock in messages.
   [[nodiscard]] std::string_view clock_name() const {
     const bool is_bar =
         std::ranges::any_of(steps_, [](const Step& s) { return s.clock_s > 0 && s.wall_s == 0; });
     return is_bar ? "the clock of the progress bar" : "the times of day of the lines";
   }
 
-  // The time of a step by the clock, where it contradicts that of the lines.
+  // The step time in ms by the clock, if it contradicts the lines by more than 10 % or confirms them with
+  // more digits. Otherwise empty. Sets `out_.confirmed` if both agree.
   std::optional<double> check_clock() {
     constexpr double kTolerance = 0.1;
     constexpr std::size_t kLeast = 5;
@@ -366,20 +398,20 @@ class Times {
     const ClockTimes clock = clock_times(true);
     if (clock.total_ms <= 0 || clock.unit_share > kTolerance) return std::nullopt;
     const double middle = middle_of(clock), tolerance = 1 + kTolerance + 2 * clock.unit_share;
-    // The lines of MLPerf are stretches of its own clock without the evaluation behind each of them.
-    // Nor does a column of numbers that are no dates say that it is a clock in seconds.
+    // The lines of MLPerf exclude the evaluations after them, so the clock is an upper bound. In CSV files, a
+    // column of numbers that are not dates is only assumed to be a clock in seconds.
     constexpr double kFirstDate = 1e8;
     const bool is_guess = out_.format == LogFormat::csv && steps_.front().clock_s < kFirstDate;
     const bool is_partial = out_.format == LogFormat::mlperf || clock.bursts || clock.ms.size() < kLeast;
     const double least = is_partial ? 0 : middle;
-    // A mean over all steps, stalls and what is between lines included.
+    // Upper bound: the mean over all steps, including stalls and the time between lines.
     const double most = std::max(middle, clock.total_ms);
     if (is_guess && (out_.median_ms > most * tolerance || out_.median_ms * tolerance < least))
       return std::nullopt;
     if (out_.median_ms > most * tolerance) return clock.bursts || middle <= 0 ? clock.total_ms : middle;
     if (out_.median_ms * tolerance < least) return middle;
     out_.confirmed = least > 0;
-    // Both are right, and the clock has more digits.
+    // Both agree, and the clock is more precise.
     constexpr double kCoarse = 0.01, kPercent = 100;
     if (out_.confirmed && log_.rounding_percent > kPercent * kCoarse &&
         clock.unit_share < log_.rounding_percent / kPercent / 2) {
@@ -388,7 +420,8 @@ class Times {
     return std::nullopt;
   }
 
-  // Tokens per second of the lines and the tokens of a step say a time, too.
+  // Compares the step time with tokens per step over tokens per second. If they differ by more than 25 %, the
+  // step time is cleared, because the log does not show which of them is wrong.
   void check_rates() {
     constexpr double kTolerance = 0.25;
     if (out_.confirmed || out_.from_clock || work_.is_assumed || !work_.tokens_per_step || !work_.n_gpus)
@@ -410,6 +443,7 @@ class Times {
     out_.median_ms = out_.p10_ms = out_.p90_ms = out_.mean_ms = 0;
   }
 
+  // The result for a log with rates only: medians of the rates, and the reason why there is no time.
   LoggedTimes rates_of(LogFormat format) {
     out_ = {};
     out_.format = format;
@@ -435,7 +469,7 @@ class Times {
     return std::move(out_);
   }
 
-  // A batch that grows makes other steps: those of the most frequent one count.
+  // A batch size that grows changes the step time. The steps with the most frequent batch size are kept.
   void keep_one_batch() {
     std::map<std::uint32_t, std::uint64_t> batches;
     for (const Step& s : steps_) ++batches[s.batch];
@@ -446,6 +480,7 @@ class Times {
     out_.other_batches = std::erase_if(steps_, [&](const Step& s) { return s.batch != most->first; });
   }
 
+  // The number of steps that each line covers.
   void find_intervals() {
     std::vector<double> distances;
     for (std::size_t i = 1; i < steps_.size(); ++i) {
@@ -455,10 +490,12 @@ class Times {
       distances.push_back(s.interval);
     }
     out_.steps_per_line = distances.empty() ? 1 : median(std::move(distances));
-    // A hole in the numbers is no longer mean.
+    // A gap in the step numbers does not make the line a mean over more steps: lines are missing.
     for (Step& s : steps_) s.interval = std::min(s.interval, out_.steps_per_line);
   }
 
+  // The first steps of each segment are warm-up while they are slower than the median of the 16 steps after
+  // them by more than 5 %.
   void find_warm_up() {
     out_.warm_up = 0;
     for (std::size_t begin = 0; begin < steps_.size();) {
@@ -475,8 +512,8 @@ class Times {
     }
   }
 
-  // Where steps take another time for good: the split with the least squares, if both sides are long, differ beyond their
-  // noise, and no drift explains them as well.
+  // Finds where the step time changes for good (detail/change_points.h), and numbers the stretches between
+  // the changes.
   void find_changes() {
     std::vector<std::size_t> counted;
     std::vector<double> times;
@@ -505,7 +542,8 @@ class Times {
     }
   }
 
-  // Medians of blocks of lines with their neighbours, warm-up left out.
+  // [step] The median of a block of kBlock lines and both neighbouring blocks, without warm-up, for each
+  // stretch separately. It is the usual time against which stalls are measured.
   void find_local_medians() {
     local_.assign(steps_.size(), 0);
     const std::uint32_t levels = static_cast<std::uint32_t>(out_.changes.size()) + 1;
@@ -527,6 +565,8 @@ class Times {
     }
   }
 
+  // The likely cause of a stall: events in the log, else an evaluation or checkpoint that was due by the
+  // intervals in the settings. `step_before` is the last step before the stall.
   LogEvent cause_of(std::uint8_t events, std::uint32_t step_before) const {
     const auto has = [&](LogEvent e) { return (events & static_cast<std::uint8_t>(e)) != 0; };
     if (has(LogEvent::evaluation) && has(LogEvent::checkpoint)) return LogEvent::evaluation_or_checkpoint;
@@ -540,6 +580,7 @@ class Times {
     return LogEvent::none;
   }
 
+  // A step is a stall if it is longer than its local median by 10 % and by 6 robust deviations.
   void find_stalls() {
     out_.stalls.clear();
     find_local_medians();
@@ -560,7 +601,7 @@ class Times {
     }
   }
 
-  // What the clock says beyond the times of the steps.
+  // Time between lines beyond the times of their steps, such as an evaluation that no step time includes.
   void find_gaps() {
     if (out_.from_clock) return;
     std::vector<LoggedStall> gaps;
@@ -579,7 +620,8 @@ class Times {
     std::ranges::stable_sort(out_.stalls, {}, &LoggedStall::line);
   }
 
-  // Slope of the medians of blocks, over all of them; nothing where they are too few.
+  // Change over the whole stretch in ms: median slope of all pairs of block medians (Theil-Sen), times the
+  // number of blocks minus one. Empty for fewer than 32 times.
   std::optional<double> trend(const std::vector<double>& times) const {
     constexpr std::size_t kBlocks = 32, kLeast = 8;
     const std::size_t n = std::min(kBlocks, times.size() / 4);
@@ -596,6 +638,7 @@ class Times {
     return median(std::move(slopes)) * static_cast<double>(n - 1);
   }
 
+  // The stretch between changes with most steps.
   [[nodiscard]] std::uint32_t longest_level() const {
     std::vector<double> lengths(out_.changes.size() + 1, 0);
     for (const Step& s : steps_)
@@ -603,6 +646,8 @@ class Times {
     return static_cast<std::uint32_t>(std::ranges::max_element(lengths) - lengths.begin());
   }
 
+  // Summarises the steps of the longest stretch without stalls. The mean alone covers all steps except the
+  // warm-up.
   void sum_up() {
     constexpr double kPercent = 100, kLow = 0.1, kHigh = 0.9;
     std::vector<double> times, tflops, rates;
@@ -644,6 +689,7 @@ class Times {
     fill_in_rates();
   }
 
+  // Derives rates from the step time, where the log does not print them.
   void fill_in_rates() {
     const double seconds = out_.median_ms / kSecond;
     if (out_.samples_per_s == 0) {
@@ -659,7 +705,7 @@ class Times {
     }
   }
 
-  // The summary that Hugging Face's Trainer prints.
+  // The result from the summary that Hugging Face's Trainer prints at the end, for logs without steps.
   Result<LoggedTimes> whole_run() {
     out_ = {};
     out_.format = LogFormat::huggingface;

@@ -1,3 +1,6 @@
+// Reads a log file in blocks and passes its lines to the scanner. Memory is bounded by the longest line that
+// is kept (1 MiB) and the records of steps, so logs of any size can be read. The first block decides whether
+// the file is text, a TensorBoard event file or something else.
 #include "stepcast/logs/training_log.h"
 
 #include <algorithm>
@@ -16,6 +19,7 @@
 namespace stepcast {
 namespace {
 
+// Identifier and name of a format (log_formats.def).
 struct FormatNames {
   std::string_view word, name;
 };
@@ -25,7 +29,7 @@ constexpr FormatNames kNames[] = {
 #undef STEPCAST_LOG_FORMAT
 };
 
-// Text has no zero bytes, and few other controls than those of terminals.
+// True if the bytes look like text: no zero bytes, and of the control characters only those of terminals.
 bool is_text(std::string_view beginning) {
   return std::ranges::none_of(beginning, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -34,6 +38,8 @@ bool is_text(std::string_view beginning) {
   });
 }
 
+// The error for a file without steps. `beginning` are its first bytes, from which the kind of file is
+// guessed.
 Error no_step(const TrainingLog& log, std::string_view beginning) {
   Error error = Error::at(log.file, "");
   if (log.n_bytes == 0) return std::move(error).found("an empty file").expected("the log of a training run");
@@ -52,7 +58,8 @@ Error no_step(const TrainingLog& log, std::string_view beginning) {
                   : std::string{"docs/logs.md shows the lines; the rank that prints them may log elsewhere"});
 }
 
-// The rest of an event file, of which `buffer` holds the first bytes.
+// Reads the rest of an event file. `buffer` contains its first `held` bytes. Error: the file has other data
+// than records, or no scalars.
 Result<TrainingLog> read_events(ByteSource& source, std::string buffer, std::size_t held, TrainingLog log) {
   detail::EventFile events{log};
   for (;;) {
@@ -80,6 +87,7 @@ Result<TrainingLog> read_events(ByteSource& source, std::string buffer, std::siz
   return log;
 }
 
+// Reads a whole log. Lines are passed on without their line break.
 Result<TrainingLog> read(ByteSource source) {
   TrainingLog log;
   log.file = source.name();
@@ -87,11 +95,11 @@ Result<TrainingLog> read(ByteSource source) {
   constexpr std::size_t kBlock = std::size_t{1} << 18, kLongestLine = std::size_t{1} << 20,
                         kBeginning = std::size_t{1} << 18;
   std::string buffer(kBlock, '\0');
-  std::size_t held = 0;   // bytes of a line that began in the block before
-  std::string beginning;  // to say what a file is that tells no step
+  std::size_t held = 0;   // bytes of an incomplete line at the start of the buffer
+  std::string beginning;  // first bytes of the file, for the error message if there are no steps
   for (;;) {
     if (held == buffer.size()) {
-      if (held >= kLongestLine) {  // an unrecognised line: its begin is all that is read
+      if (held >= kLongestLine) {  // longer than any known line: only its first 1 MiB is read
         scanner.line({buffer.data(), held});
         held = 0;
       } else {
@@ -155,7 +163,8 @@ bool may_be_training_log(std::string_view beginning) {
   if (detail::begins_event_file(beginning) || beginning.starts_with("\xff\xfe")) return true;
   const std::size_t first = beginning.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || !is_text(beginning)) return false;
-  // JSON is somebody else's, unless it is a line for each step; "[2025-...", "[rank0]:" and "{'loss'" are no JSON.
+  // A JSON document is another kind of file, but JSON with one object per line may be a log. Lines that begin
+  // with "[2025-...", "[rank0]:" or "{'loss'" are not JSON.
   const std::size_t next = beginning.find_first_not_of(" \t\r\n", first + 1);
   const char second = next == std::string_view::npos ? ' ' : beginning[next];
   const std::string_view begin = beginning.substr(0, beginning.find('\n', first));

@@ -10,12 +10,13 @@ namespace {
 
 using namespace std::string_view_literals;
 
+// A spelling and its operation.
 struct Spelling {
   std::string_view text;
   CollectiveOp op;
 };
 
-// Letters only, lower case. A name that begins with another one stands before it.
+// Lower-case letters only. A longer name comes before its prefixes ("reducescatter" before "reduce").
 constexpr Spelling kSpellings[] = {
     {"allreduce", CollectiveOp::all_reduce},
     {"allgather", CollectiveOp::all_gather},
@@ -37,11 +38,12 @@ constexpr Spelling kSpellings[] = {
     {"recv", CollectiveOp::receive},
 };
 
-// What a framework appends to the name of a collective.
+// Suffixes that frameworks append to the name of a collective.
 constexpr std::string_view kSuffixes[] = {
     "coalesced"sv, "intotensor"sv, "tensor"sv, "single"sv, "base"sv, "sparse"sv, "oop"sv,
     "inplace"sv,   "anysource"sv,  "async"sv,  "uneven"sv, "out"sv,  "v"sv,      "x"sv};
 
+// Whether a text consists only of such suffixes.
 bool only_suffixes(std::string_view rest) {
   while (!rest.empty()) {
     bool stripped = false;
@@ -57,12 +59,14 @@ bool only_suffixes(std::string_view rest) {
   return true;
 }
 
+// Removes a prefix if it is present; returns whether it was.
 bool strip_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
 
+// The letters of a text in lower case.
 std::string letters_of(std::string_view text) {
   std::string letters;
   for (const char c : text) {
@@ -81,10 +85,11 @@ constexpr auto kCollectiveOpNames = names<CollectiveOp::barrier>(
 std::string_view to_string(CollectiveOp op) { return kCollectiveOpNames[op]; }
 
 CollectiveOp parse_collective_op(std::string_view text) {
+  // Longer texts are not names.
   if (text.size() > 4096) return CollectiveOp::unknown;
   // Kernels: ncclDevKernel_AllReduce_Sum_f32_RING_LL(...), ncclKernel_SendRecv_...,
-  // ncclAllReduceRingLLKernel_sum_f32(...). The first word behind the prefix is the collective; "Generic"
-  // (RCCL) does not tell it.
+  // ncclAllReduceRingLLKernel_sum_f32(...). The first word after the prefix is the collective; "Generic"
+  // (RCCL) does not contain it.
   std::string_view kernel = text;
   strip_prefix(kernel, "void "sv);
   if ((kernel.starts_with("nccl"sv) || kernel.starts_with("rccl"sv)) && kernel.size() > 4 &&

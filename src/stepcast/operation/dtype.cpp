@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
+// A type and its spellings, separated by blanks; lower case, without blanks and underscores.
 struct DtypeSpellings {
   DType dtype;
   std::string_view words;
@@ -32,6 +33,7 @@ constexpr DtypeSpellings kDtypeSpellings[] = {
     {DType::boolean, "bool boolean"},
 };
 
+// Types by the beginning of a name, such as float8_e4m3fn.
 constexpr std::pair<std::string_view, DType> kPrefixes[] = {
     {"float8e"sv, DType::fp8}, {"fp8e"sv, DType::fp8}, {"f8e"sv, DType::fp8},     {"e4m3"sv, DType::fp8},
     {"e5m2"sv, DType::fp8},    {"e2m1"sv, DType::fp4}, {"float4e"sv, DType::fp4}, {"fp4e"sv, DType::fp4}};
@@ -45,7 +47,9 @@ constexpr auto kDTypeNames =
 std::string_view to_string(DType dtype) { return kDTypeNames[dtype]; }
 
 DType parse_dtype(std::string_view text) {
+  // No type has such a long name; `word` stays small for damaged files.
   if (text.size() > 64) return DType::unknown;
+  // Namespaces of the libraries that write types; several may follow each other.
   for (const std::string_view prefix :
        {"c10::"sv, "at::"sv, "torch."sv, "numpy."sv, "np."sv, "nccl"sv, "std::"sv}) {
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
@@ -64,6 +68,7 @@ DType parse_dtype(std::string_view text) {
     return DType::unknown;
   };
   if (const DType dtype = find(word); dtype != DType::unknown) return dtype;
+  // The underscore is already dropped from `word`, so only the t is cut.
   if (text.ends_with("_t"sv))
     return find(std::string_view{word}.substr(0, word.size() - 1));  // int64_t, int8_t
   for (const auto& [prefix, dtype] : kPrefixes)
@@ -86,6 +91,7 @@ Bytes element_size(DType dtype) {
     case DType::fp8_block:
     case DType::int8:
     case DType::boolean: return Bytes{1};
+    // Two values per byte.
     case DType::fp4: return Bytes{0.5};
   }
   return Bytes{0};

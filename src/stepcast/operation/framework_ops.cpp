@@ -6,24 +6,28 @@
 #include "stepcast/base/shipped_table.h"
 #include "stepcast/operation/detail/op_rules.h"
 
+// Lookup of operators in the table, and the common checks of their calls.
+
 namespace stepcast {
 namespace detail {
 namespace {
 
+// The table, read once.
 const std::vector<OpRow>& op_table() {
   static const std::vector<OpRow> table = as_shipped(read_op_table());
   return table;
 }
 
-// The node that autograd generates for an operator it differentiates; it always works through operators.
+// Backward nodes that autograd generates; they always work through other operators.
 constexpr OpRow kGeneratedBackward = {"*Backward<number>", OpRole::forwarding, calls_others()};
 
-// One of the names of a row.
+// A row under one of its names.
 struct NamedRow {
   std::string_view name;
   const OpRow* row;
 };
 
+// One entry per name of every row.
 std::vector<NamedRow> named_rows() {
   std::vector<NamedRow> all;
   for (const OpRow& row : op_table()) {
@@ -36,8 +40,9 @@ std::vector<NamedRow> named_rows() {
   return all;
 }
 
+// Rows for lookup.
 struct Index {
-  std::vector<NamedRow> exact;     // by name
+  std::vector<NamedRow> exact;     // sorted by name
   std::vector<NamedRow> prefixes;  // longest first
 };
 
@@ -71,13 +76,13 @@ std::string_view without_engine_prefix(std::string_view name) {
 const OpRow* find_row(std::string_view name) {
   name = without_engine_prefix(name);
   if (const OpRow* row = find_exact(name); row != nullptr) return row;
-  // AddmmBackward0
+  // "AddmmBackward0"
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
   const bool generated = digits < name.size() && name.substr(0, digits).ends_with("Backward");
   if (generated) {
     if (const OpRow* row = find_exact(name.substr(0, digits)); row != nullptr) return row;
   }
-  // aten::add_
+  // "aten::add_"
   if (name.ends_with('_')) {
     if (const OpRow* row = find_exact(name.substr(0, name.size() - 1)); row != nullptr) return row;
   }
@@ -90,8 +95,9 @@ const OpRow* find_row(std::string_view name) {
 
 namespace {
 
-constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;  // no memory holds as many elements
+constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;  // above the number of elements in any memory
 
+// A name in quotes for messages: printable and at most 120 characters.
 std::string quoted(std::string_view name) {
   constexpr std::size_t kMost = 120;
   std::string out = "\"";
@@ -141,7 +147,7 @@ Result<OperationList> operations_of(const FrameworkCall& call) {
     if (const std::string problem = shape_problem(operation); !problem.empty())
       return detail::missing(plain, problem);
   }
-  // Nothing is launched for tensors without elements.
+  // No kernel is launched for tensors without elements.
   std::erase_if(operations, [](const Operation& operation) {
     const Work work = work_of(operation);
     return work.flops.value() <= 0 && work.bytes().value() <= 0;

@@ -23,14 +23,16 @@ constexpr auto kKernelClassNames =
     names<KernelClass::other>({"none", "gemm", "attention", "embedding", "expert_routing", "normalization",
                                "elementwise", "reduction", "memory", "communication", "other"});
 
+// Patterns of one class.
 struct Patterns {
   KernelClass kernel_class;
-  std::string_view parts;  // lower case, of two characters and more, with blanks between them
+  std::string_view parts;  // lower case, at least two characters each, separated by blanks
 };
 
-// Of tables/kernel_classes.csv: of names of kernels, or of operators, which are used only where the kernel's name tells
-// nothing. The first pattern that is part of a name decides. The order therefore goes from the special to the general:
-// "fbgemm" before "gemm", a copy functor before the element-wise kernel that runs it.
+// The patterns of tables/kernel_classes.csv for names of kernels (`of` "kernel"), or of operators
+// ("operator"), which are only used where the name of the kernel matches nothing. The first pattern within a
+// name decides, so special patterns come before general ones: "fbgemm" before "gemm", a copy functor before
+// the element-wise kernel that contains it.
 Result<std::vector<Patterns>> read_patterns(std::string_view of) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("kernel_classes.csv"), "kernel_classes.csv"));
   std::vector<Patterns> patterns;
@@ -43,15 +45,15 @@ Result<std::vector<Patterns>> read_patterns(std::string_view of) {
   }
 }
 
-// "ncclKernel_...", "void ncclDevKernel...", "rcclGenericKernel": the name must begin with it, so that a
-// class that merely has such an argument is none.
+// Whether a name begins like "ncclKernel_...", "void ncclDevKernel..." or "rcclGenericKernel". A later
+// occurrence may be only a template argument of another kernel.
 bool begins_like_nccl(std::string_view name) {
   if (name.starts_with("void "sv)) name.remove_prefix(5);
   return name.starts_with("nccl"sv) || name.starts_with("rccl"sv) || name.starts_with("msccl"sv);
 }
 
-// Finds the first pattern of a list that a text contains, in one pass over the text: names of kernels have hundreds
-// of characters, and there are many patterns.
+// Finds the first pattern of a list that a text contains, in one pass over the text: kernel names have
+// hundreds of characters, and there are many patterns.
 class PatternSearch {
  public:
   explicit PatternSearch(const std::vector<Patterns>& rows) {
@@ -65,7 +67,7 @@ class PatternSearch {
       }
     }
   }
-  // Of the first one; nothing where there is none.
+  // The class of the first matching pattern of the list; none if nothing matches.
   [[nodiscard]] std::optional<KernelClass> first_in(std::string_view text) const {
     std::size_t best = patterns_.size();
     for (std::size_t i = 0; i + 1 < text.size(); ++i) {
@@ -87,8 +89,8 @@ class PatternSearch {
   }
 
   std::vector<std::pair<std::string_view, KernelClass>> patterns_;
-  std::array<std::vector<std::size_t>, 256> by_first_;  // ascending
-  std::bitset<std::size_t{1} << 16U> begins_;           // by the first two characters
+  std::array<std::vector<std::size_t>, 256> by_first_;  // indices of patterns by first character, ascending
+  std::bitset<std::size_t{1} << 16U> begins_;           // first two characters of all patterns
 };
 
 }  // namespace

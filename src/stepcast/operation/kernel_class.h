@@ -1,4 +1,4 @@
-// What sort of work a GPU task is, as far as its name tells.
+// Classes of GPU work, as far as names of tasks determine them.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,23 @@
 
 namespace stepcast {
 
-// The classes in which computation is reported.
+// The classes in which reports sum up computation.
 enum class KernelClass : std::uint8_t {
   none,            // not GPU work
-  gemm,            // matrix multiplication and convolution, by tensor cores or not
+  gemm,            // GEMM and convolution, on tensor cores or not
   attention,       // fused attention
-  embedding,       // embedding lookup and its backward, index gather/scatter
-  expert_routing,  // tokens on their way to experts and back: sorted, permuted, put together
+  embedding,       // embedding lookup and its backward, index gather and scatter
+  expert_routing,  // tokens to experts and back: sorting, permutation, combination
   normalization,   // layer, RMS, batch and group norm, softmax
   elementwise,     // element-wise arithmetic, activation, dropout, optimizer kernels
   reduction,
-  memory,  // copies, fills, concatenation, transposes done by kernels or by the copy engine
+  memory,  // copies, fills, concatenation and transposition, by kernels or by the copy engine
   communication,
   other,
 };
 inline constexpr int kKernelClassCount = 11;
 
+// Direction of a copy by the copy engine.
 enum class MemcpyKind : std::uint8_t {
   none,
   host_to_device,
@@ -31,13 +32,15 @@ enum class MemcpyKind : std::uint8_t {
   peer
 };
 
+// "gemm", "attention", ...: names in reports and tables.
 [[nodiscard]] std::string_view to_string(KernelClass kernel_class);
 
-// Classifies a kernel by its (demangled or mangled) name; launching framework operation as a second hint, may
-// be empty.
+// Classifies a kernel by its (demangled or mangled) name. The framework operation that launched it is a
+// second hint and may be empty. `other` if neither matches.
 [[nodiscard]] KernelClass classify_kernel(std::string_view kernel_name, std::string_view framework_op = {});
 
-// "Memcpy HtoD (Pageable -> Device)" and its older and AMD spellings.
+// The direction in "Memcpy HtoD (Pageable -> Device)" and its older and AMD spellings; `none` for other
+// names.
 [[nodiscard]] MemcpyKind memcpy_kind(std::string_view event_name);
 
 }  // namespace stepcast

@@ -13,6 +13,7 @@
 namespace stepcast {
 namespace {
 
+// Bits of a value for hashing.
 template <class Value>
 std::uint64_t bits_of(Value value) {
   if constexpr (std::is_floating_point_v<Value>)
@@ -21,7 +22,7 @@ std::uint64_t bits_of(Value value) {
     return static_cast<std::uint64_t>(value);
 }
 
-// The finaliser of splitmix64 on every value. Every price that is remembered is found by it.
+// The finaliser of splitmix64 over every value. Inlined, since every cached price is looked up by this hash.
 [[gnu::always_inline]] inline void mix(std::uint64_t& state, std::uint64_t value) {
   state += value + 0x9e3779b97f4a7c15ULL;
   state = (state ^ (state >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -29,7 +30,7 @@ std::uint64_t bits_of(Value value) {
   state ^= state >> 31U;
 }
 
-// In doubles: extents from files may be as large as they like.
+// Output extent of a convolution. In doubles, since extents from files may be arbitrarily large.
 std::int64_t out_extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                         std::int64_t dilation) {
   if (stride <= 0) return 0;
@@ -41,14 +42,14 @@ std::int64_t out_extent(std::int64_t in, std::int64_t kernel, std::int64_t strid
                         std::min(std::floor(room / static_cast<double>(stride)) + 1, kLargest));
 }
 
-// The first field that is less than it can be.
+// Describes the first field below its minimum; empty: none.
 template <class Shape>
 std::string field_problem(const Shape& shape) {
   std::string problem;
   detail::for_each_field(shape, [&](const auto& field) {
     if constexpr (!std::is_enum_v<std::decay_t<decltype(shape.*field.member)>>) {
       const auto value = static_cast<double>(shape.*field.member);
-      // The negation catches what is not a number.
+      // The negation also catches NaN.
       if (problem.empty() && field.least != kAnyValue && !(value >= field.least))
         problem = fmt::format("{} = {:g} (must be at least {:g})", field.name, value, field.least);
     }

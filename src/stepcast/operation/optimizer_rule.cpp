@@ -8,6 +8,7 @@ namespace stepcast {
 
 std::string_view to_string(OptimizerKind kind) { return rule_of(kind).name; }
 
+// Also std::nullopt: a known optimizer that cannot update embedding tables.
 std::optional<OptimizerKind> find_table_optimizer(std::string_view name) {
   const std::optional<OptimizerKind> kind = find_optimizer(name);
   return kind && rule_of(*kind).updates_tables() ? kind : std::nullopt;

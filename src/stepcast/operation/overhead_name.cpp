@@ -5,6 +5,7 @@
 namespace stepcast {
 namespace {
 
+// Parts of names. Readers of names search for them, so they must not occur in names of operators.
 constexpr std::string_view kInDataLoader = "enumerate(DataLoader) ";
 constexpr std::string_view kAfter = " after ";
 
@@ -24,6 +25,8 @@ bool is_in_data_loader(std::string_view overhead) { return overhead.starts_with(
 bool names_both_sides(std::string_view overhead) { return overhead.find(kAfter) != std::string_view::npos; }
 
 std::string_view less_special(std::string_view overhead) {
+  // First without the operator before the gap, then outside of the data loader; then there is nothing more
+  // general.
   if (names_both_sides(overhead)) return overhead.substr(0, overhead.find(kAfter));
   return is_in_data_loader(overhead) ? overhead.substr(kInDataLoader.size()) : std::string_view{};
 }

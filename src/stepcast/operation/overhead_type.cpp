@@ -5,6 +5,7 @@
 namespace stepcast {
 namespace {
 
+// In records of platform files and in reports.
 constexpr auto kOverheadTypeNames = names<OverheadType::t5>({"T1", "T2", "T3", "T4", "T5"});
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kDevice = "device.", kNode = "node.", kIntra = "node.intra.",
                            kNetwork = "node.network.";
 
+// Appends the figures of a group with different values, by their path in the file.
 template <class Group>
 void add_changes(std::string_view prefix, std::span<const detail::Figure<Group>> figures, const Group& before,
                  const Group& now, std::vector<ChangedFigure>& changed) {
@@ -26,6 +27,7 @@ void add_changes(std::string_view prefix, std::span<const detail::Figure<Group>>
   }
 }
 
+// Sets the figures of a group that `measured_with` has values for.
 template <class Group>
 void restore(std::string_view prefix, std::span<const detail::Figure<Group>> figures,
              const NamedNumbers& measured_with, Group& group) {
@@ -35,24 +37,25 @@ void restore(std::string_view prefix, std::span<const detail::Figure<Group>> fig
   }
 }
 
-// Takes the first value: later files change again what was measured once.
+// Keeps the first value: a record was measured once, however many later files change the figure.
 template <class Record>
 void remember(const ChangedFigure& figure, Record& record) {
   record.measured_with.try_emplace(figure.path, figure.before);
 }
 
-// Bandwidths that measured collectives of one node, or of several, go with.
+// Whether measured collectives inside a node, or across nodes, scale with this bandwidth.
 bool binds_curves(std::string_view path, bool across_nodes) {
   if (across_nodes) return path == "node.network.nic_bandwidth_Gbps" || path == "node.network.nics_per_node";
   return path.starts_with(kIntra) && path.ends_with("GBps");
 }
 
+// Whether the platform has measured curves inside a node, or across nodes.
 bool has_curves(const Platform& platform, bool across_nodes) {
   return std::ranges::any_of(
       platform.curves, [&](const CollectiveCurve& curve) { return (curve.n_nodes > 1) == across_nodes; });
 }
 
-// How a figure acts, for people.
+// How a figure acts on the forecast, for reports; empty: directly.
 std::string_view way(std::string_view path, const Platform& platform) {
   if (path == "device.memory_GiB") return "decides what fits";
   if (path.starts_with(kDevice)) {
@@ -66,7 +69,7 @@ std::string_view way(std::string_view path, const Platform& platform) {
   return "measured collectives are scaled to it (`\"inherit_curves\": false` drops them)";
 }
 
-// Why a figure does nothing to a step.
+// Why a change of this figure has no effect on a step, for reports.
 std::string_view why_not(std::string_view path, const Platform& platform) {
   if (path == "device.power_limit_W")
     return "kernel times stay those of the old power limit; use --power-limit for a lower one";
@@ -84,6 +87,7 @@ std::string_view why_not(std::string_view path, const Platform& platform) {
 void note_changed_figures(const Device& device_before, const Node& node_before, Platform& now) {
   std::vector<ChangedFigure> changed;
   add_changes(kDevice, detail::device_figures(), device_before, now.device, changed);
+  // A base without links or network has no such figures that could change.
   if (node_before.intra.kind != LinkKind::none) {
     add_changes(kNode, detail::node_figures(), node_before, now.node, changed);
     add_changes(kIntra, detail::intra_figures(), node_before.intra, now.node.intra, changed);
@@ -123,6 +127,7 @@ Platform without_change(const Platform& platform, const ChangedFigure& figure) {
 
 std::string changed_figure_note(const Platform& platform, const ChangedFigure& figure,
                                 const std::optional<std::pair<double, double>>& step_ms) {
+  // Relative difference of two steps that count as equal.
   constexpr double kSame = 1e-9;
   const std::string change = fmt::format("changed in the platform file: {} {} (was {})", figure.path,
                                          detail::json_number(figure.now), detail::json_number(figure.before));

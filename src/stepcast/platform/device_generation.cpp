@@ -8,29 +8,27 @@ namespace {
 
 using enum NcclGeneration;
 
-// Per W of matrix units: gemm_bf16_fwd.csv, H100 falls from 763 to 703 TFLOP/s at 700 W as products grow;
+// Per W of matrix units: gemm_bf16_fwd.csv, H100 falls from 763 to 703 TFLOP/s at 700 W as GEMMs grow;
 // gemm_by_dtype.csv.gz, long runs, GB200 1.18 to 1.25 at 1,170 W, B200 1.3 to 1.35 at 1,000 W;
-// simumax_a100_pcie_efficiency.csv, A100 at 300 W reaches 0.74 of its peak in large products, where
+// simumax_a100_pcie_efficiency.csv, A100 at 300 W reaches 0.74 of its peak in large GEMMs, where
 // operators_fwd_bwd_a100_80gb.csv has 0.82 to 0.91 at 400 W. Volta, Turing, CDNA and unknown ones: assumed.
 //
-// Per W of ordinary arithmetic: neusight_train_matmul_fp32.csv, long batched products, P4 reaches 52.6 GFLOP/s per W and
-// T4 51, each far below its peak; V100 (46), P100 and A100 (69) are not limited. Ampere and CDNA: assumed; newer ones:
-// assumed 3.5 times that of the 16 and 12 nm generations.
+// Per W of ordinary arithmetic: neusight_train_matmul_fp32.csv, long batched GEMMs, P4 reaches 52.6 GFLOP/s
+// per W and T4 51, both far below their peaks; V100 (46), P100 and A100 (69) are not limited by power. Ampere
+// and CDNA: assumed; newer ones: assumed 3.5 times the value of the 16 and 12 nm generations.
 //
-// Four products of int8 in one instruction: compute capability 6.1 and later (Pascal has cards with and without: those with
-// state their rate), gfx906 and later.
+// Four int8 multiplications in one instruction: compute capability 6.1 and later (Pascal has cards with and
+// without; those with it state their rate), gfx906 and later.
 //
-// Time of an operator on hosts before those of Hopper: A100 over H100 in the half of Megatron Core's test cases that is fitted to
-// (formats/detail/apply_settings.cpp).
+// Time of an operator on hosts before Hopper: A100 over H100 in the half of Megatron Core's test cases that
+// is used for fitting (formats/detail/apply_settings.cpp).
 constexpr double kOlderHosts = 1.35;
-//
-// Start of element-wise kernels, where it was measured: PyTorch 2.11 on an H100 80GB SXM, sums and GELUs of 1,024 to 72,192 elements
-// that the kernel before wrote, 1.3 to 1.8 us. Other kernels of 2.5 us there are products.
-
-// The years of the newest are no farther than one step from those before.
+// Start of element-wise kernels, where it was measured: PyTorch 2.11 on an H100 80GB SXM, sums and GELUs of
+// 1,024 to 72,192 elements that the previous kernel wrote, 1.3 to 1.8 us. Other kernels of 2.5 us there are
+// GEMMs. The years of the newest architectures are at most one step after the previous ones.
 constexpr DeviceGeneration kGenerations[] = {
-    // architecture, year, TFLOP/s, GFLOP/s per W, NCCL, bf16 units, int8 dots, asynchronous products,
-    // memory chips, host time, start of element-wise kernels
+    // Architecture, year, TFLOP/s, GFLOP/s per W, NCCL, bf16 units, int8 dots, asynchronous GEMM,
+    // memory chips, host time, start of element-wise kernels.
     {"maxwell", 2014.8, 0.8, 180, ampere, true, false, false, false, kOlderHosts, 0},
     {"pascal", 2016.4, 0.8, 52, volta, false, false, false, false, kOlderHosts, 0},
     {"volta", 2017.5, 0.45, 52, volta, false, true, false, false, kOlderHosts, 0},

@@ -9,23 +9,26 @@
 namespace stepcast {
 namespace {
 
-// Products reach 0.75 to 0.82 of a 16-bit peak (gemm_by_dtype.csv.gz): a chip whose peak is cut reaches nearly all of it.
+// GEMMs reach 0.75 to 0.82 of a 16-bit peak (gemm_by_dtype.csv.gz): a chip with a cut peak reaches nearly its
+// whole peak.
 constexpr double kShareOfPeak = 0.8;
-// Where a run is halfway from the clock of its units to what the power limit leaves: attention of attention_by_dtype.csv.gz
-// on GB200 over B200, 0.96 at 32 us, 0.95 at 100, 0.935 at 316, 0.92 beyond a millisecond.
+// Duration of a run halfway between the two clocks: attention of attention_by_dtype.csv.gz on GB200 over
+// B200, 0.96 at 32 us, 0.95 at 100, 0.935 at 316, 0.92 beyond a millisecond.
 constexpr double kHalfLimitedUs = 150;
-// What neither its bytes nor the peak bind: bytes at this share of the bandwidth, over the time of the kernel, to this power
-// are the part of the time that goes with the memory. attention_by_dtype.csv.gz, H200 over H100 and back.
+// The share of the time that scales with the memory, for kernels limited by neither bytes nor peak: (time of
+// the bytes at kStreamedBandwidth of the bandwidth / time of the kernel)^kStreamedBinds.
+// attention_by_dtype.csv.gz, H200 over H100 and back.
 constexpr double kStreamedBandwidth = 0.85, kStreamedBinds = 1.5;
 
+// Peak in a 16-bit type, FLOP/s; 0: not stated.
 double half_peak(const Device& device) {
   for (const DType dtype : {DType::bf16, DType::fp16})
     if (const auto peak = device.peak(dtype)) return peak->value();
   return 0;
 }
 
-// Peak in fp4 over that in fp8: what tells chips of one architecture apart whose 16-bit peaks do not (B200 2, B300 3). 0: not
-// stated.
+// Peak in fp4 over fp8: it distinguishes chips of one architecture with equal 16-bit peaks (B200 2, B300 3).
+// 0: not stated.
 double narrowest_gain(const Device& device) {
   const auto fp4 = device.peak(DType::fp4), fp8 = device.peak(DType::fp8);
   return fp4 && fp8 && fp8->value() > 0 ? *fp4 / *fp8 : 0;
@@ -42,6 +45,7 @@ KernelSibling sibling_of(const Device& sibling, const Device& device) {
   const double units = ratio(device.sm_count.value_or(0), sibling.sm_count.value_or(0));
   const double power = ratio(device.power_limit_W.value_or(0), sibling.power_limit_W.value_or(0));
   const double clocks = ratio(device.clock_MHz.value_or(0), sibling.clock_MHz.value_or(0));
+  // Limits a rate to the possible range around the ratio of peaks.
   const auto possible = [&](double rate) {
     return std::clamp(rate, peaks * kShareOfPeak, peaks / kShareOfPeak);
   };
@@ -70,7 +74,7 @@ double KernelSibling::time_ratio(double us, double streamed_us, double launched_
 std::optional<double> sibling_distance(const Device& a, const Device& b) {
   if (a.architecture.empty() || !same_name(a.architecture, b.architecture)) return std::nullopt;
   if (!a.sm_count || !b.sm_count || half_peak(a) <= 0 || half_peak(b) <= 0) return std::nullopt;
-  constexpr double kTies = 0.01;  // of the other differences
+  constexpr double kTies = 0.01;  // weight of the other differences
   double most = 0, sum = 0;
   const auto add = [&](double of_a, double of_b) {
     if (!(of_a > 0 && of_b > 0)) return;

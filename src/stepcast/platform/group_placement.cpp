@@ -7,14 +7,14 @@
 namespace stepcast {
 namespace {
 
-// One group on its nodes.
+// One group on its nodes: nodes, and the most and fewest ranks per node.
 struct GroupShape {
   std::int64_t n_nodes = 0, most = 0, fewest = 0;
   bool rail_aligned = true;
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
-// Calls `visit` with the ranks of every node, which must stand in ascending order.
+// Calls `visit` with the ranks of every node. `ranks` must be ascending.
 template <class Visit>
 void for_each_node(RankSpan ranks, std::int64_t gpus_per_node, Visit visit) {
   for (std::size_t begin = 0; begin < ranks.size();) {
@@ -26,6 +26,7 @@ void for_each_node(RankSpan ranks, std::int64_t gpus_per_node, Visit visit) {
   }
 }
 
+// Rail-aligned: the local indices on each node are a subset of those on the fullest node.
 GroupShape shape_of(RankSpan ranks, std::int64_t gpus_per_node) {
   GroupShape shape;
   RankSpan fullest;
@@ -46,7 +47,7 @@ GroupShape shape_of(RankSpan ranks, std::int64_t gpus_per_node) {
   return shape;
 }
 
-// Ranks of every group in ascending order.
+// The groups with ascending ranks; copies only those that need sorting.
 class SortedGroups {
  public:
   explicit SortedGroups(std::span<const RankSpan> groups) : groups_(groups.begin(), groups.end()) {
@@ -65,6 +66,7 @@ class SortedGroups {
   std::vector<std::vector<std::uint32_t>> copies_;
 };
 
+// Placement of one group of a kind. `shapes` belong to `groups`.
 GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::span<const RankSpan> groups,
                             std::span<const GroupShape> shapes, std::int64_t gpus_per_node) {
   GroupPlacement result;
@@ -74,8 +76,9 @@ GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::s
   result.min_ranks_per_node = shape.fewest;
   result.rail_aligned = shape.rail_aligned;
   result.uniform = std::ranges::all_of(shapes, [&](const GroupShape& s) { return s == shape; });
-  std::vector<std::int64_t> nodes;  // one entry for every rank on it
+  std::vector<std::int64_t> nodes;  // one entry per rank of a counting group
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    // Groups inside one node do not share the network with a group that spans nodes.
     if (shape.n_nodes > 1 && shapes[g].n_nodes == 1) continue;
     for (const std::uint32_t rank : groups[g]) nodes.push_back(rank / gpus_per_node);
   }
@@ -88,6 +91,7 @@ GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::s
   return result;
 }
 
+// The shape of each group, in the same order.
 std::vector<GroupShape> shapes_of(std::span<const RankSpan> groups, std::int64_t gpus_per_node) {
   std::vector<GroupShape> shapes;
   shapes.reserve(groups.size());
@@ -109,6 +113,8 @@ GroupPlacement place_groups(std::span<const RankSpan> groups, std::int64_t gpus_
   if (groups.empty()) return {};
   const SortedGroups sorted{groups};
   const std::vector<GroupShape> shapes = shapes_of(sorted.all(), gpus_per_node);
+  // The slowest group decides: the one on the most nodes, and among those the one with the fewest ranks on a
+  // node.
   const auto worst = std::ranges::max_element(shapes, [](const GroupShape& a, const GroupShape& b) {
     return std::pair{a.n_nodes, -a.fewest} < std::pair{b.n_nodes, -b.fewest};
   });

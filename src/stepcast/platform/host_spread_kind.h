@@ -1,11 +1,12 @@
-// The name of the record of how far the host times of jobs on one machine lie apart (HostOverheads::band()).
+// The name of the record of the spread of host times between jobs on one machine (HostOverheads::band()).
 #pragma once
 
 #include <string_view>
 
 namespace stepcast {
 
-// Name and `kind` of the model. It goes with the overheads, as `kHostLaunchesKind` does.
+// Name and `kind` of the model. It is inherited and dropped together with the overheads, like
+// `kHostLaunchesKind`.
 inline constexpr std::string_view kHostSpreadKind = "host_spread";
 
 }  // namespace stepcast

@@ -14,11 +14,12 @@
 namespace stepcast {
 namespace {
 
+// An error at a path of the file.
 Error wrong(std::string place, std::string problem) {
   return Error::at("", std::move(place), std::move(problem));
 }
 
-// Corrections of kernel times that 0.1.0 wrote and that nothing reads any more.
+// Error for corrections of kernel times in formats of 0.1.0, which are no longer supported.
 Status check_corrections(const ModelRecord& model, const std::string& place) {
   const JsonValue* corrections = model.kind == "kernel_time" ? model.parameters.find("corrections") : nullptr;
   if (corrections == nullptr || !corrections->is_array()) return Ok{};
@@ -33,6 +34,7 @@ Status check_corrections(const ModelRecord& model, const std::string& place) {
   return Ok{};
 }
 
+// Checks that required figures exist and that all stated figures are within their limits.
 template <class Group>
 Status check_figures(const Group& group, std::span<const detail::Figure<Group>> figures,
                      std::string_view path) {
@@ -53,6 +55,7 @@ Status check_figures(const Group& group, std::span<const detail::Figure<Group>> 
   return Ok{};
 }
 
+// A device needs a name, valid figures and at least one matrix peak.
 Status check_device(const Device& device) {
   if (device.name.empty())
     return wrong("device.name", "missing").advice("describe the device, or extend a platform that has one");
@@ -64,6 +67,7 @@ Status check_device(const Device& device) {
   return Ok{};
 }
 
+// Links must join two different GPUs of the node, once per pair, with a positive bandwidth.
 Status check_links(const Node& node) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
   for (std::size_t i = 0; i < node.intra.links.size(); ++i) {
@@ -84,9 +88,10 @@ Status check_links(const Node& node) {
   return Ok{};
 }
 
-// Other nodes are not so large: more is a figure of the whole machine.
+// Limit for nodes without a torus: more GPUs are probably a figure of the whole machine.
 constexpr std::uint32_t kMostGpusWithoutTorus = 1024;
 
+// Axes are required for a torus and forbidden elsewhere, and must give gpus_per_node.
 Status check_torus(const Node& node) {
   const IntraNode& intra = node.intra;
   if (intra.kind != LinkKind::torus) {
@@ -102,6 +107,7 @@ Status check_torus(const Node& node) {
     return wrong("node.intra.axes", "missing").advice("a torus needs its chips along each axis: [4, 4, 8]");
   std::uint64_t chips = 1;
   for (const std::uint32_t side : intra.axes)
+    // Capped so that the multiplication cannot overflow.
     chips = std::min<std::uint64_t>(chips * side, kMostGpusPerNode + 1);
   const std::uint32_t per_chip = intra.devices_per_chip.value_or(1);
   if (chips * per_chip == node.gpus_per_node) return Ok{};
@@ -111,6 +117,7 @@ Status check_torus(const Node& node) {
       .advice("change axes, devices_per_chip or gpus_per_node so that they agree");
 }
 
+// The nodes of each tier must be a multiple of the tier below, with an oversubscription of 1 to 1000.
 Status check_tiers(const Network& network) {
   constexpr double kMostOversubscription = 1000;
   for (std::size_t i = 0; i < network.tiers.size(); ++i) {
@@ -132,6 +139,7 @@ Status check_tiers(const Network& network) {
   return Ok{};
 }
 
+// Checks of the node, its links, and its network.
 Status check_node(const Node& node) {
   STEPCAST_TRY(check_figures(node, detail::node_figures(), "node"));
   const IntraNode& intra = node.intra;
@@ -168,12 +176,14 @@ Status check_node(const Node& node) {
   return check_tiers(*node.network);
 }
 
+// Error for the first number that is not finite.
 Status check_finite(const NamedNumbers& numbers, const std::string& place) {
   for (const auto& [name, value] : numbers)
     if (!std::isfinite(value)) return wrong(fmt::format("{}.{}", place, name), "not finite");
   return Ok{};
 }
 
+// A curve needs a collective, a valid group, and at least one finite form or increasing knots.
 Status check_curve(const CollectiveCurve& curve, const std::string& place) {
   if (curve.collective == CollectiveOp::unknown) return wrong(place + ".collective", "missing");
   if (curve.n_nodes == 0 || curve.gpus_per_node == 0) return wrong(place, "no nodes or no GPUs");
@@ -183,7 +193,7 @@ Status check_curve(const CollectiveCurve& curve, const std::string& place) {
         .found(fmt::format("{}", curve.n_ranks))
         .expected(fmt::format("1 to n_nodes * gpus_per_node = {}", most));
   }
-  if (curve.fit.is_later()) return Ok{};  // it ships
+  if (curve.fit.is_later()) return Ok{};  // a shipped curve, tested with the build
   const CurveFit& fit = *curve.fit;
   if (fit.published.empty() && fit.improved.empty() && fit.knots.empty())
     return wrong(place, "no curve").expected("at least one of published, improved, knots");
@@ -219,6 +229,7 @@ Status check_curve(const CollectiveCurve& curve, const std::string& place) {
   return Ok{};
 }
 
+// Times must be finite and not negative.
 Status check_overhead(const OverheadRecord& overhead, const std::string& place) {
   const auto good = [](double x) { return std::isfinite(x) && x >= 0; };
   if (!good(overhead.mean_us))
@@ -235,7 +246,7 @@ Status check_overhead(const OverheadRecord& overhead, const std::string& place) 
   return Ok{};
 }
 
-// Checks all records and that keys do not repeat.
+// Checks all records, and that keys do not repeat.
 template <class Record, class Check>
 Status check_records(const std::vector<Record>& records, std::string_view list, Check check) {
   std::set<std::string> keys;
@@ -248,6 +259,7 @@ Status check_records(const std::vector<Record>& records, std::string_view list, 
   return Ok{};
 }
 
+// Keeps `records` ordered by key.
 template <class Record>
 void replace_or_add(std::vector<Record>& records, Record record) {
   const std::string wanted = record.key();
@@ -259,6 +271,7 @@ void replace_or_add(std::vector<Record>& records, Record record) {
     records.insert(place, std::move(record));
 }
 
+// Whether `text` is the name or an alias.
 bool any_called(const std::string& name, const std::vector<std::string>& aliases, std::string_view text) {
   return same_name(name, text) ||
          std::ranges::any_of(aliases, [&](const std::string& a) { return same_name(a, text); });
@@ -279,6 +292,7 @@ std::string_view to_string(LinkKind kind) { return kLinkKindNames[kind]; }
 std::optional<LinkKind> parse_link_kind(std::string_view text) { return kLinkKindNames.find(text); }
 
 bool same_name(std::string_view a, std::string_view b) {
+  // Blanks, hyphens, underscores and case do not count.
   const auto counts = [](char c) { return c != ' ' && c != '-' && c != '_'; };
   std::size_t i = 0;
   std::size_t j = 0;
@@ -302,7 +316,7 @@ std::string OverheadRecord::key() const { return fmt::format("{}/{}", to_string(
 
 bool Platform::matches_name(std::string_view text) const { return any_called(name, aliases, text); }
 
-// Records stand in order where set() put them; a caller may have filled the vectors without.
+// Linear search: records are in order after set(), but a caller may have filled the vectors without it.
 const ModelRecord* Platform::find_model(std::string_view model_name) const {
   for (const ModelRecord& model : models)
     if (model.name == model_name) return &model;
@@ -328,7 +342,7 @@ Status Platform::check() const {
     }
     return check_corrections(m, place);
   }));
-  if (overheads.is_later()) return Ok{};  // they ship
+  if (overheads.is_later()) return Ok{};  // shipped overheads, tested with the build
   return check_records(*overheads, "overheads", check_overhead);
 }
 

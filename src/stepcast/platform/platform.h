@@ -1,4 +1,4 @@
-// A Platform: what a job runs on, and everything that was calibrated for it. A file says it
+// A Platform: the machine of a job with everything that was calibrated for it. It is stored as a file
 // (docs/platform-file.md); platform_file.h reads and writes it.
 //
 //   STEPCAST_ASSIGN(const Platform dgx, load_platform("dgx-a100"));
@@ -7,7 +7,8 @@
 //   dgx.node.intra.bandwidth_per_gpu     one direction
 //   dgx.node.network->bandwidth_per_nic  one direction
 //
-// Bandwidths are nominal and count one direction. What collectives and kernels reach is in the records.
+// Bandwidths are nominal and for one direction. The rates that collectives and kernels reach are in the
+// records.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@
 
 namespace stepcast {
 
-// Of one node: slices of a torus are the largest (TPU7x: 9,216 chips of two devices).
+// Limit of GPUs per node: slices of a torus are the largest nodes (TPU7x: 9,216 chips of two devices).
 inline constexpr std::uint32_t kMostGpusPerNode = 32768;
 
 inline constexpr std::size_t kDTypeCount = static_cast<std::size_t>(DType::boolean) + 1;
@@ -43,47 +44,49 @@ struct Device {
 
   // Dense matrix rates (tensor cores where the device has them). fp32 is without TF32.
   std::array<std::optional<FlopsPerSecond>, kDTypeCount> matrix_peak;
-  // Rates of ordinary arithmetic, for work that is no matrix product.
+  // Rates of ordinary arithmetic, for work other than GEMM.
   std::array<std::optional<FlopsPerSecond>, kDTypeCount> vector_peak;
 
   BytesPerSecond memory_bandwidth;
   Bytes memory_size;
   std::optional<std::uint32_t> sm_count;  // compute units on AMD devices
   std::optional<double> clock_MHz;        // boost
-  std::optional<Bytes> l2_size;           // the last-level cache in front of the memory
+  std::optional<Bytes> l2_size;           // last-level cache in front of the memory
   std::optional<BytesPerSecond> l2_bandwidth;
   // PCIe or C2C between the device and its host, one direction.
   std::optional<BytesPerSecond> host_link_bandwidth;
-  // From the start of the launching call to the start of the kernel on an idle stream.
+  // From the start of the launching call to the start of the kernel, on an idle stream.
   std::optional<Microseconds> launch_overhead;
-  // What the shortest kernel takes on the device.
+  // Duration of the shortest kernel on the device.
   std::optional<Microseconds> kernel_floor;
   std::optional<double> power_limit_W;
 
   Sources sources;  // keys: "peak_fp16_TFLOPs", "memory_bandwidth_GBps", ...
 
-  // fp8 with a scale per block runs on the units of fp8.
+  // Dense matrix rate of a type; none: no such unit. fp8 with a scale per block runs on the fp8 units.
   [[nodiscard]] std::optional<FlopsPerSecond> peak(DType dtype) const {
     return matrix_peak[static_cast<std::size_t>(dtype == DType::fp8_block ? DType::fp8 : dtype)];
   }
+  // Rate of ordinary arithmetic in a type; none: not stated.
   [[nodiscard]] std::optional<FlopsPerSecond> vector(DType dtype) const {
     return vector_peak[static_cast<std::size_t>(dtype)];
   }
-  // The name or one of the aliases; case, blanks, '-' and '_' do not count.
+  // Whether `text` is the name or an alias; case, blanks, '-' and '_' are ignored.
   [[nodiscard]] bool matches_name(std::string_view text) const;
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-// How the GPUs of one node reach each other.
+// Kind of the links between the GPUs of one node.
 enum class LinkKind : std::uint8_t {
   none,         // one GPU
-  nvswitch,     // every GPU has its full bandwidth to every other one
+  nvswitch,     // every GPU has its full bandwidth to every other GPU
   nvlink_mesh,  // direct links between pairs; `links` lists them where pairs differ
-  xgmi_mesh,    // the same with AMD's links
+  xgmi_mesh,    // direct links of AMD GPUs
   pcie,         // through PCIe switches and the host
-  mixed,        // some pairs have a direct link, others go through PCIe: `links` lists all that are not PCIe
-  torus,        // chips in a grid, each with links to its neighbours along every axis (TPU slices): `axes`
+  mixed,        // direct links for some pairs, PCIe for the others; `links` lists the direct ones
+  torus,        // chips in a grid with links to their neighbours along each axis (TPU slices); see `axes`
 };
+// Names in platform files, "nvswitch" and so on.
 [[nodiscard]] std::string_view to_string(LinkKind kind);
 [[nodiscard]] std::optional<LinkKind> parse_link_kind(std::string_view text);
 
@@ -96,42 +99,47 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
+// The links inside a node.
 struct IntraNode {
   LinkKind kind = LinkKind::none;
-  // What one GPU can send to all others together, one direction. With `mixed`: of the direct links.
+  // Bandwidth of one GPU to all others together, one direction. With `mixed`: of the direct links.
   BytesPerSecond bandwidth_per_gpu;
   std::optional<Microseconds> latency;  // one hop
-  // What one GPU can send through PCIe, where some pairs have to (kinds mixed and pcie).
+  // Bandwidth of one GPU through PCIe, where some pairs use it (kinds mixed and pcie).
   std::optional<BytesPerSecond> pcie_bandwidth_per_gpu;
   // PCIe only: GPUs that share a switch or a socket; traffic between such groups goes through the host.
   std::optional<std::uint32_t> gpus_per_pcie_domain;
   std::vector<Link> links;  // explicit topology; empty: all pairs are equal
-  // Torus only: chips along each axis; together with devices_per_chip they are the GPUs of the node, a slice.
+  // Torus only: chips along each axis. Multiplied with devices_per_chip, they give the GPUs of the node, a
+  // slice.
   std::vector<std::uint32_t> axes;
-  std::optional<std::uint32_t> devices_per_chip;  // that share the links of a chip; nothing: 1
-  // Axes of a multiple of so many chips close to rings, of the whole and of a part; nothing: none does.
+  std::optional<std::uint32_t> devices_per_chip;  // devices that share the links of a chip; none: 1
+  // An axis closes to a ring if its length is a multiple of this number of chips, in the whole torus and in
+  // parts; none: no axis closes.
   std::optional<std::uint32_t> ring_chips;
 
   Sources sources;
   friend bool operator==(const IntraNode&, const IntraNode&) = default;
 };
 
-// Switches of one tier of the fabric: a leaf with its nodes, a pod with its leaves.
+// One tier of switches of the fabric: a leaf with its nodes, a pod with its leaves.
 struct NetworkTier {
-  std::uint32_t nodes = 1;      // below one
-  double oversubscription = 1;  // of what these can send together, over what can leave them to the tier above
+  std::uint32_t nodes = 1;  // nodes below one switch of the tier
+  // Bandwidth of these nodes together, over the bandwidth from them to the tier above.
+  double oversubscription = 1;
   friend bool operator==(const NetworkTier&, const NetworkTier&) = default;
 };
 inline constexpr std::size_t kMostNetworkTiers = 4;
 
+// The network between nodes.
 struct Network {
-  std::string kind;  // "InfiniBand HDR", "RoCE", "EFA": for people
+  std::string kind;  // for reports: "InfiniBand HDR", "RoCE", "EFA"
   std::uint32_t nics_per_node = 1;
   BytesPerSecond bandwidth_per_nic;     // one direction
   std::optional<Microseconds> latency;  // one message between two nodes, GPU to GPU
-  // True: NIC k of all nodes hangs on one switch, and GPU k uses it.
+  // True: NIC k of all nodes connects to the same switch, and GPU k uses it.
   std::optional<bool> rail_optimized;
-  // From the nodes upwards. Empty: nothing but the adapters holds transfers up.
+  // From the nodes upwards. Empty: only the NICs limit transfers.
   std::vector<NetworkTier> tiers;
 
   Sources sources;
@@ -139,26 +147,28 @@ struct Network {
   friend bool operator==(const Network&, const Network&) = default;
 };
 
+// One node and the network between such nodes.
 struct Node {
   std::uint32_t gpus_per_node = 1;
-  // GPUs that a job uses of each node where its groups do not fit all of them: 64 of a rack of 72, whose groups of
-  // powers of two then stay inside. Nothing: all.
+  // GPUs that a job uses per node where its groups do not fit all of them: 64 of a rack of 72, so that groups
+  // with powers of two stay inside. None: all.
   std::optional<std::uint32_t> segment;
   IntraNode intra;
-  std::optional<Network> network;  // nothing: nodes cannot talk, or nobody said how
+  std::optional<Network> network;  // none: no network, or an unknown one
   Sources sources;
   friend bool operator==(const Node&, const Node&) = default;
 };
 
 // --------------------------------------------------------------------------------------- fitted records
 
+// A point of a collective curve.
 struct CurveKnot {
   double message_bytes = 0;
   double time_us = 0;
   friend bool operator==(const CurveKnot&, const CurveKnot&) = default;
 };
 
-// A closed form of the time of a message: its name says which formula reads the parameters.
+// A closed form of the time of a message; its name selects the formula for the parameters.
 struct CurveForm {
   std::string form;  // "three_region_sigmoid": log2_m1, log2_m2, BWmax_GBps, t_s_us, A, x0, k, b
   NamedNumbers parameters;
@@ -166,21 +176,20 @@ struct CurveForm {
   friend bool operator==(const CurveForm&, const CurveForm&) = default;
 };
 
-// How far the measurements lie from the curve: quantiles of ln(measured / curve) over a stretch of message
-// sizes.
+// Quantiles of ln(measured / curve) over a range of message sizes.
 struct ResidualQuantiles {
   std::string region;  // "latency", "knee", "bandwidth", "all"
   double message_bytes_min = 0, message_bytes_max = 0;
   double log_p10 = 0, log_p50 = 0, log_p90 = 0;
-  std::uint64_t n = 0;
+  std::uint64_t n = 0;  // measurements in the range
   friend bool operator==(const ResidualQuantiles&, const ResidualQuantiles&) = default;
 };
 
-// What was found of a collective on a group of ranks.
+// The fit of a collective on a group of ranks.
 struct CurveFit {
   CurveForm published;  // the published three-region sigmoid; may be empty
-  CurveForm improved;   // the form that predictions use outside of the knots; may be empty
-  // Smoothed, or measured in a file that a user calibrates; sizes strictly increasing.
+  CurveForm improved;   // the form for sizes outside of the knots; may be empty
+  // Smoothed measurements (unsmoothed in a file that a user calibrates); sizes strictly increasing.
   std::vector<CurveKnot> knots;
   std::vector<ResidualQuantiles> residuals;
   Provenance provenance;
@@ -193,31 +202,34 @@ struct CurveFit {
 struct CollectiveCurve {
   CollectiveOp collective = CollectiveOp::unknown;
   DType dtype = DType::unknown;  // unknown: any
-  std::string variant;  // tells apart what the fields above do not: "ring", "in_place"; usually empty
+  std::string variant;  // distinguishes curves with otherwise equal fields: "ring", "in_place"; usually empty
   std::uint32_t n_nodes = 1;
   std::uint32_t gpus_per_node = 1;  // ranks per node, as used by this group
   std::uint32_t n_ranks = 1;
   detail::Later<CurveFit> fit;
-  // Figures of the node that a later file changed, as they were when this was measured (changed_figures.h).
+  // Figures of the node that a later file changed, with their values when the curve was measured
+  // (changed_figures.h).
   NamedNumbers measured_with{};
 
-  // A later file replaces the curve of the same key: "all_reduce/any/8x2/16" and so on.
+  // Identity of the curve: "all_reduce/any/8x2/16". A later file replaces the curve of the same key.
   [[nodiscard]] std::string key() const;
   friend bool operator==(const CollectiveCurve&, const CollectiveCurve&) = default;
 };
 
+// Limit of knots per curve in shipped files.
 inline constexpr std::size_t kMaxShippedKnots = 48;
 
 // Parameters of a fitted model that cost/ evaluates: kernel models, slow-down factors, composition
 // efficiencies.
 struct ModelRecord {
   std::string name;    // unique in the platform: "gemm/bf16/forward"; a later file replaces it
-  std::string kind;    // which evaluator reads the parameters
+  std::string kind;    // selects the evaluator of the parameters
   std::string device;  // the device it was fitted on; empty: any
   JsonValue parameters = JsonValue::object();
   Provenance provenance;
-  bool is_shipped = false;  // of a file that ships: known to be readable; says nothing of the model
-  // Figures of the device that a later file changed, as they were when this was measured (changed_figures.h).
+  bool is_shipped = false;  // from a shipped file, hence known to be readable; not part of the content
+  // Figures of the device that a later file changed, with their values when the record was measured
+  // (changed_figures.h).
   NamedNumbers measured_with{};
   [[nodiscard]] const std::string& key() const { return name; }
   friend bool operator==(const ModelRecord& a, const ModelRecord& b) {
@@ -226,34 +238,35 @@ struct ModelRecord {
   }
 };
 
-// Host time of one kind, fitted to many occurrences.
+// Host time of one kind, averaged over many occurrences.
 struct OverheadRecord {
   OverheadType type = OverheadType::t1;
-  // T1: the framework op behind the gap; T2, T3, T5: the op; T4: the runtime call. Names in brackets stand for
-  // a family (`overhead_family` in cost/host_overheads.h); empty: every other one.
+  // T1: the framework operator after the gap; T2, T3, T5: the operator; T4: the runtime call. Names in
+  // brackets are families (`overhead_family` in cost/host_overheads.h); empty: all others.
   std::string op;
   double mean_us = 0;
   std::optional<double> std_us, p10_us, p50_us, p90_us;  // of single occurrences
-  // Of the mean: what it would be less without the occurrences more than 1.5 interquartile ranges beyond a
-  // quartile.
+  // Reduction of the mean if occurrences more than 1.5 interquartile ranges beyond a quartile were removed.
   std::optional<double> outlier_us;
-  std::optional<double> profiler_events;  // events that the profiler wrote in one occurrence, mean
-  std::uint64_t n = 0;
+  std::optional<double> profiler_events;  // mean number of events that the profiler wrote per occurrence
+  std::uint64_t n = 0;                    // occurrences
   Provenance provenance;
+  // Identity of the record: "T1/aten::addmm".
   [[nodiscard]] std::string key() const;
   friend bool operator==(const OverheadRecord&, const OverheadRecord&) = default;
 };
 
-// Name and `kind` of the model that says which runtime calls operators make (LaunchTable in
-// cost/host_overheads.h). It goes with the overheads.
+// Name and `kind` of the model with the runtime calls that operators make (LaunchTable in
+// cost/host_overheads.h). It is inherited and dropped together with the overheads.
 inline constexpr std::string_view kHostLaunchesKind = "host_launches";
 
-// A figure that a file of a user changed in what it extends; values in the unit of its key.
+// A figure that a user's file changed in the platform that it extends; values in the unit of the key.
 struct ChangedFigure {
   std::string path;  // "device.memory_bandwidth_GBps"
   double before = 0, now = 0;
 };
 
+// A machine: device, node, and records. Plain data; check() validates it.
 struct Platform {
   std::string name;
   std::string description;
@@ -264,26 +277,28 @@ struct Platform {
   std::vector<ModelRecord> models;                       // ordered by name
   detail::Later<std::vector<OverheadRecord>> overheads;  // ordered by key
 
-  // Where it was read: the file itself and then what it extends. Not part of the content.
+  // The files that it was read from: the file itself, then the files that it extends. Not part of the
+  // content.
   std::vector<std::filesystem::path> files;
-  // What files that do not ship changed in what they extend, for people. Not part of the content either.
+  // Changes by user files to the platforms that they extend, for reports. Not part of the content.
   std::vector<ChangedFigure> changed;
 
   [[nodiscard]] bool matches_name(std::string_view text) const;
+  // The model record of this name, or null. The pointer is valid until the next set().
   [[nodiscard]] const ModelRecord* find_model(std::string_view model_name) const;
-  // Replaces the record of the same key or adds it.
+  // Replaces the record with the same key, or inserts it in order.
   void set(CollectiveCurve curve);
   void set(ModelRecord model);
   void set(OverheadRecord overhead);
 
-  // Names the first figure that cannot be: no device name, a bandwidth that is not positive, knots out of
-  // order, ... The place in the Error is the path in the file: "device.memory_bandwidth_GBps".
+  // Error for the first invalid figure: no device name, a bandwidth that is not positive, knots out of order,
+  // ... The place in the Error is the path in the file: "device.memory_bandwidth_GBps".
   [[nodiscard]] Status check() const;
 };
-// Equal content; `files` and `changed` do not count.
+// Equal content; ignores `files` and `changed`.
 [[nodiscard]] bool operator==(const Platform& a, const Platform& b);
 
-// Two spellings of one name: case, blanks, '-' and '_' do not count.
+// Whether two spellings are of one name: case, blanks, '-' and '_' are ignored.
 [[nodiscard]] bool same_name(std::string_view a, std::string_view b);
 
 }  // namespace stepcast

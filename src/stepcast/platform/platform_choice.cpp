@@ -15,12 +15,12 @@
 namespace stepcast {
 namespace {
 
-// Two bandwidths that differ by less are the same network.
+// Relative difference up to which two bandwidths are the same network.
 constexpr double kSameBandwidth = 0.05;
-// GPUs of an NVLink domain that is no single system: the largest system ships with 16.
+// GPUs from which an NVLink domain is a rack: the largest shipped single system has 16.
 constexpr std::int64_t kFewestOfARack = 32;
 
-// Letters and digits alone, in lower case.
+// Only letters and digits, in lower case.
 std::string plain(std::string_view text) {
   std::string result;
   for (const char c : text)
@@ -31,8 +31,9 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-// "B200-SXM-180GB" means a device that is called B200. How many letters of the longest such name; 0: it is none. More of
-// them are a better match: "NVIDIA H100-PCIe-80GB" holds H100-PCIe, and of another card only H100.
+// Whether the name of a device occurs in `gpu`, as "B200" in "B200-SXM-180GB". Returns the length of the
+// longest such name or alias in letters; 0: none. Longer is better: "NVIDIA H100-PCIe-80GB" contains
+// H100-PCIe, but of another card only H100.
 std::size_t alias_match_length(std::string_view gpu, const std::string& name,
                                const std::vector<std::string>& aliases) {
   const std::string text = plain(gpu);
@@ -41,7 +42,8 @@ std::size_t alias_match_length(std::string_view gpu, const std::string& name,
     const std::size_t at = text.find(wanted), end = at + wanted.size();
     if (wanted.size() < 3 || at == std::string::npos) return 0;
     // A longer model number is another GPU (an L40 is not an L4), a suffix is not (L4-24GB).
-    std::size_t letters = 0, behind = 0;  // of `gpu`: behind the name
+    // Letters up to the end of the name, and the position in `gpu` after it.
+    std::size_t letters = 0, behind = 0;
     while (letters < end && behind < gpu.size()) letters += plain(gpu.substr(behind++, 1)).size();
     const bool longer_number = is_digit(wanted.back()) && behind < gpu.size() && is_digit(gpu[behind]);
     return longer_number ? 0 : wanted.size();
@@ -51,9 +53,10 @@ std::size_t alias_match_length(std::string_view gpu, const std::string& name,
   return most;
 }
 
-// How well a platform stands for a machine: compared from the first member on, larger is better.
+// Quality of a match between platform and machine: compared member by member, larger is better.
 using Fit = std::tuple<bool, std::size_t, bool, bool, bool, bool, double>;
 
+// None if the platform has no network or another GPU.
 std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& machine) {
   if (!platform.node.network) return std::nullopt;
   const bool called = platform.device.matches_name(machine.gpu);
@@ -70,6 +73,7 @@ std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& ma
   return Fit{called, held, same_node, same_kind, same_bandwidth, platform.name.starts_with("dgx"), -octaves};
 }
 
+// The best platform with this GPU, or the bare device if none has a node.
 Result<Platform> by_gpu(const MachineDescription& machine,
                         std::span<const std::filesystem::path> search_dirs) {
   std::optional<Fit> best;
@@ -97,9 +101,10 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
     Node& node = platform.node;
     const auto n_gpus = static_cast<std::uint32_t>(machine.gpus_per_node);
     const std::uint32_t old_gpus = std::exchange(node.gpus_per_node, n_gpus);
-    node.segment.reset();  // of the node that ships
+    node.segment.reset();  // it belongs to the shipped node
     if (node.intra.kind == LinkKind::torus) {
-      // A smaller slice; one that no box of its axes holds is a line. Where chips are not full, devices have one each.
+      // A smaller slice; if no box of the axes has this size, a line. Where chips are not full, each device
+      // becomes a chip.
       const std::uint32_t per_chip = node.intra.devices_per_chip.value_or(1);
       if (n_gpus % per_chip != 0) {
         node.intra.devices_per_chip.reset();
@@ -112,7 +117,7 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
       }
       node.intra.axes = slice_axes(node.intra, n_gpus / node.intra.devices_per_chip.value_or(1));
     }
-    // What is left of its links and PCIe domains.
+    // Keeps the links and PCIe domains of the remaining GPUs.
     if (node.intra.gpus_per_pcie_domain)
       node.intra.gpus_per_pcie_domain = std::min(*node.intra.gpus_per_pcie_domain, n_gpus);
     std::erase_if(node.intra.links, [&](const Link& l) { return std::max(l.gpu_a, l.gpu_b) >= n_gpus; });

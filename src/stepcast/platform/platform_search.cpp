@@ -1,4 +1,4 @@
-// Finding platform files: platform_search_dirs, load_platform, load_device, parse_platform, list_platforms.
+// Search of platform files: platform_search_dirs, load_platform, load_device, parse_platform, list_platforms.
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include "stepcast/platform/detail/platform_reader.h"
 #include "stepcast/platform/platform_file.h"
 
-// Both are set where this file is compiled (src/CMakeLists.txt).
+// Both macros are set where this file is compiled (src/CMakeLists.txt).
 #ifndef STEPCAST_SOURCE_PLATFORMS
 #define STEPCAST_SOURCE_PLATFORMS ""
 #endif
@@ -27,28 +27,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// False for an empty path and for anything that cannot be examined.
 bool is_folder(const fs::path& path) {
   std::error_code failure;
   return !path.empty() && fs::is_directory(path, failure);
 }
 
-// The names by which a file can be asked for, as it says them itself.
+// The names of a file that a user may ask for, from the file itself.
 struct Names {
   fs::path file;
   std::string name, role;
   std::vector<std::string> aliases;
-  std::vector<std::string> devices;  // only if the device is named here and not taken from another file
+  // Only if this file names the device instead of taking it from another file.
+  std::vector<std::string> devices;
 };
 
+// Appends a value if it is a text.
 void add_text(std::vector<std::string>& out, const JsonValue* value) {
   if (value != nullptr && value->is_text()) out.push_back(value->text());
 }
 
+// Appends the texts of a list; ignores other values.
 void add_texts(std::vector<std::string>& out, const JsonValue* list) {
   if (list == nullptr || !list->is_array()) return;
   for (const JsonValue& item : list->items()) add_text(out, &item);
 }
 
+// Reads only the names of a file.
 Result<Names> read_names(const fs::path& file) {
   STEPCAST_ASSIGN(const detail::PlatformDocument document, detail::read_platform_document(file));
   const JsonValue& root = document.root;
@@ -61,7 +66,7 @@ Result<Names> read_names(const fs::path& file) {
     names.role = role->text();
   add_texts(names.aliases, root.find("aliases"));
   const JsonValue* device = root.find("device");
-  // A file may extend another one for its models and still say itself what the device is.
+  // A file may extend another one for its models and still name the device itself.
   if (device != nullptr && device->find("name") != nullptr && device->find("extends") == nullptr) {
     add_text(names.devices, device->find("name"));
     add_texts(names.devices, device->find("aliases"));
@@ -69,8 +74,7 @@ Result<Names> read_names(const fs::path& file) {
   return names;
 }
 
-// Platform files of all folders, sorted by folder and name; a later folder's file of the same name does not
-// count.
+// Platform files of all folders, sorted by folder and name. The first file of a name hides later ones.
 std::vector<fs::path> platform_files(std::span<const fs::path> dirs) {
   std::vector<fs::path> all;
   std::set<std::string> seen;
@@ -100,18 +104,19 @@ std::string joined(std::span<const fs::path> dirs) {
   return text;
 }
 
-// Files that are called `name`, by the best kind of match there is.
+// Files that match a name, by kind of match, best first.
 struct Matches {
   std::vector<fs::path> by_name, by_alias, by_device;
   std::vector<std::string> known;  // for a suggestion
-  std::string unreadable;          // what is wrong with the first file that could not be read
+  std::string unreadable;          // error of the first unreadable file
 };
 
+// Reads the names of all files. Unreadable files are noted and skipped.
 Result<Matches> find_matches(std::string_view name, std::span<const fs::path> dirs) {
   Matches matches;
   for (const fs::path& file : platform_files(dirs)) {
     Result<Names> read = read_names(file);
-    if (!read) {  // another file's trouble, unless nothing else has the name
+    if (!read) {  // not an error of this name, unless no other file has it
       if (matches.unreadable.empty()) matches.unreadable = read.error().message();
       continue;
     }
@@ -128,7 +133,8 @@ Result<Matches> find_matches(std::string_view name, std::span<const fs::path> di
   return matches;
 }
 
-// "8xh100" and "hgx-h100" mean what has H100, before any that is spelled nearly so.
+// Suggestion for an unknown name: a platform with the same GPU ("8xh100" and "hgx-h100" for H100), else the
+// most similar spelling.
 std::optional<std::string> same_gpu(std::string_view name, const std::vector<std::string>& known) {
   const auto gpu_of = [](std::string_view words) {
     std::string core = spelling_core(words);
@@ -145,6 +151,7 @@ std::optional<std::string> same_gpu(std::string_view name, const std::vector<std
   return found != known.end() ? std::optional{*found} : nearest_word(name, known);
 }
 
+// The error for an unknown name, with a suggestion.
 Error not_found(std::string_view kind, std::string_view name, const Matches& matches,
                 std::span<const fs::path> dirs) {
   if (matches.known.empty()) {
@@ -193,6 +200,7 @@ Result<Platform> load_platform(std::string_view name_or_path, std::span<const fs
   if (name_or_path.empty()) return Error{"no platform named; `stepcast platforms` lists the shipped ones"};
   const auto read = [&](const fs::path& file) { return detail::PlatformReader{search_dirs}.read_file(file); };
   std::error_code failure;
+  // Order: path, file name in a folder, name, alias, device name.
   if (name_or_path.ends_with(".json") ||
       (detail::is_path(name_or_path) && fs::is_regular_file(fs::path{name_or_path}, failure))) {
     return read(fs::path{name_or_path});

@@ -27,6 +27,7 @@ JsonValue numbers(const NamedNumbers& list) {
   return out;
 }
 
+// A provenance as an object; row hashes as hexadecimal differences.
 JsonValue provenance_json(const Provenance& p) {
   JsonValue out = JsonValue::object();
   out.add("source", JsonValue{to_string(p.source)});
@@ -37,7 +38,7 @@ JsonValue provenance_json(const Provenance& p) {
   if (!p.error.empty()) out.add("error", numbers(p.error));
   if (!p.range.empty()) out.add("range", numbers(p.range));
   if (!p.row_hashes.empty()) {
-    // Differences of what is sorted: a third less to pack than the hashes.
+    // Differences of sorted hashes: a third smaller after compression than the hashes.
     std::string digits;
     std::uint32_t last = 0;
     for (const std::uint32_t hash : p.row_hashes.all()) {
@@ -49,9 +50,10 @@ JsonValue provenance_json(const Provenance& p) {
   return out;
 }
 
-// Gives each source a short name, so that it stands in the file once.
+// Gives each source a short name, so that the file contains it only once.
 class Documents {
  public:
+  // The short name of a source; the source itself if it has row hashes.
   JsonValue refer(const Provenance& p) {
     if (!p.row_hashes.empty()) return provenance_json(p);  // belongs to one record
     for (const auto& [name, known] : entries_)
@@ -72,24 +74,25 @@ class Documents {
   std::map<FigureSource, int> count_;
 };
 
-// Builds the object of a group: all of it, or what differs from `base`.
+// Builds the object of a group: all members, or only those that differ from `base`.
 template <class Group>
 class GroupWriter {
  public:
   GroupWriter(const Group& group, const Group* base, JsonValue& out)
       : group_(group), base_(base), out_(out) {}
 
+  // Whether a member differs from the base; true without a base.
   template <class Value>
   [[nodiscard]] bool differs(Value Group::*member) const {
     return base_ == nullptr || group_.*member != base_->*member;
   }
 
-  // Whether to write a member that need not be there.
+  // Whether to write an optional member.
   template <class Value>
   [[nodiscard]] bool is_news(Value Group::*member) const {
     return base_ != nullptr ? differs(member) : group_.*member != Value{};
   }
-  // A member that null takes away, as json(value).
+  // An optional member that `null` removes, written as json(value).
   template <class Value, class Json>
   void nullable(std::string_view key, Value Group::*member, const Json& json) {
     if (group_.*member != Value{}) {
@@ -99,6 +102,7 @@ class GroupWriter {
     }
   }
 
+  // All figures of a table; a figure that only the base has becomes null.
   void figures(std::span<const detail::Figure<Group>> figures) {
     for (const auto& figure : figures) {
       const auto value = figure.get(group_);
@@ -111,7 +115,7 @@ class GroupWriter {
       out_.add(figure.key, JsonValue{figure.without_unit(*value)});
     }
   }
-  // True if the figure has to be written; remembers it for its source.
+  // Whether the figure has to be written; if so, notes it for sources().
   bool says(std::string_view key, bool value_differs) {
     const Provenance* now = group_.sources.find(key);
     const Provenance* before = base_ != nullptr ? base_->sources.find(key) : nullptr;
@@ -121,8 +125,9 @@ class GroupWriter {
     said_.emplace_back(key);
     return true;
   }
+  // Writes the sources of the figures written so far; call it last.
   void sources(Documents& documents) {
-    // The most frequent source is the default, if every figure that stands here has one.
+    // The most frequent source becomes the default, if every written figure has one.
     std::vector<std::pair<const Provenance*, int>> counts;
     bool all_have_one = true;
     for (const std::string& key : said_) {
@@ -160,6 +165,7 @@ class GroupWriter {
   std::vector<std::string> said_;
 };
 
+// The object of a device; empty if an extension changes nothing in it.
 JsonValue device_json(const Device& device, const Device* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<Device> group{device, base, out};
@@ -172,6 +178,7 @@ JsonValue device_json(const Device& device, const Device* base, Documents& docum
   return out;
 }
 
+// [{"gpus": [0, 3], "bandwidth_GBps": 25}, ...], as read_links() reads it.
 JsonValue links_json(const std::vector<Link>& links) {
   JsonValue out = JsonValue::array();
   for (const Link& link : links) {
@@ -183,6 +190,7 @@ JsonValue links_json(const std::vector<Link>& links) {
   return out;
 }
 
+// The object node.intra. An extension writes links and axes whole, or null to remove those of the base.
 JsonValue intra_json(const IntraNode& intra, const IntraNode* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<IntraNode> group{intra, base, out};
@@ -198,6 +206,7 @@ JsonValue intra_json(const IntraNode& intra, const IntraNode* base, Documents& d
   return out;
 }
 
+// [{"nodes": 32, "oversubscription": 2}, ...], as read_tiers() reads it.
 JsonValue tiers_json(const std::vector<NetworkTier>& tiers) {
   JsonValue out = JsonValue::array();
   for (const NetworkTier& tier : tiers) {
@@ -209,9 +218,11 @@ JsonValue tiers_json(const std::vector<NetworkTier>& tiers) {
   return out;
 }
 
+// The object node.network.
 JsonValue network_json(const Network& network, const Network* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<Network> group{network, base, out};
+  // A complete file leaves out an empty kind, unless a source is stated for it.
   const bool has_kind = !network.kind.empty() || network.sources.find("kind") != nullptr || base != nullptr;
   if (has_kind && group.says("kind", group.differs(&Network::kind))) out.add("kind", JsonValue{network.kind});
   group.figures(detail::network_figures());
@@ -222,8 +233,10 @@ JsonValue network_json(const Network& network, const Network* base, Documents& d
   return out;
 }
 
+// No members.
 bool is_empty(const JsonValue& object) { return object.members().empty(); }
 
+// The object of a node with its links and network. A network that only the base has becomes null.
 JsonValue node_json(const Node& node, const Node* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<Node> group{node, base, out};
@@ -243,10 +256,12 @@ JsonValue node_json(const Node& node, const Node* base, Documents& documents) {
   return out;
 }
 
+// A provenance, unless it is empty.
 void add_provenance(JsonValue& record, const Provenance& p, Documents& documents) {
   if (p != Provenance{}) record.add("provenance", documents.refer(p));
 }
 
+// A curve form, unless it is empty.
 void add_form(JsonValue& record, std::string_view key, const CurveForm& form) {
   if (form.empty()) return;
   JsonValue out = JsonValue::object();
@@ -254,6 +269,8 @@ void add_form(JsonValue& record, std::string_view key, const CurveForm& form) {
   record.add(key, std::move(out));
 }
 
+// The three overloads write an entry of collective_curves, models and overheads. Members that are empty or 0
+// are left out; so the reader leaves them at their defaults.
 JsonValue record_json(const CollectiveCurve& curve, Documents& documents) {
   JsonValue out = JsonValue::object();
   out.add("collective", JsonValue{to_string(curve.collective)});
@@ -322,7 +339,7 @@ JsonValue record_json(const OverheadRecord& overhead, Documents& documents) {
   return out;
 }
 
-// Records by key: the file's order does not depend on the order in memory.
+// Records by key: the order in the file does not depend on the order in memory.
 template <class Record>
 std::map<std::string, const Record*> by_key(const std::vector<Record>& records) {
   std::map<std::string, const Record*> sorted;
@@ -330,6 +347,8 @@ std::map<std::string, const Record*> by_key(const std::vector<Record>& records) 
   return sorted;
 }
 
+// Writes the records that differ from the base. If the base has a record that the platform lacks, nothing is
+// inherited and all records are written.
 template <class Record>
 void add_records(JsonValue& root, std::string_view list, std::string_view inherit,
                  const std::vector<Record>& records, const std::vector<Record>* base, Documents& documents) {
@@ -348,6 +367,7 @@ void add_records(JsonValue& root, std::string_view list, std::string_view inheri
   if (!out.items().empty()) root.add(list, std::move(out));
 }
 
+// The text of a platform, complete or as an extension of `base`.
 std::string document(const Platform& platform, const Platform* base, std::string_view base_reference) {
   Documents documents;
   JsonValue body = JsonValue::object();
@@ -359,7 +379,7 @@ std::string document(const Platform& platform, const Platform* base, std::string
       !is_empty(node)) {
     body.add("node", std::move(node));
   }
-  // What the reader makes of the records of `base` under figures that differ.
+  // The records of `base` as the reader sees them after a change of figures.
   Platform inherited;
   if (base != nullptr) {
     inherited.curves = base->curves;
@@ -385,6 +405,7 @@ std::string document(const Platform& platform, const Platform* base, std::string
   return pretty_json(root);
 }
 
+// Appends the stated figures of a group, by their path in the file and in the units of the file.
 template <class Group>
 void list_figures(std::vector<PlatformFigure>& out, const std::string& path, const Group& group,
                   std::span<const detail::Figure<Group>> figures) {

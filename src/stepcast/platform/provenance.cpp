@@ -14,6 +14,8 @@ constexpr auto kFigureSourceNames = names<FigureSource>({{FigureSource::assumed,
                                                          {FigureSource::measured, "measured"},
                                                          {FigureSource::fitted, "fitted"}});
 
+// Bits of a row hash, and those that earlier versions of the files had: the upper 24 of the 32 are today's
+// hash.
 constexpr unsigned kHashBits = 24, kEarlierHashBits = 32;
 
 }  // namespace
@@ -24,19 +26,20 @@ std::optional<FigureSource> parse_figure_source(std::string_view text) {
   return kFigureSourceNames.find(text);
 }
 
+// The hashes are ascending, so a binary search finds a row.
 bool Provenance::used_row(std::uint32_t hash) const {
   return std::ranges::binary_search(row_hashes.all(), hash);
 }
 
 std::uint32_t row_hash(std::span<const std::string_view> cells) {
-  // FNV-1a with 64 bits, folded. The separator keeps ("ab", "c") and ("a", "bc") apart.
+  // FNV-1a with 64 bits, folded. The separator distinguishes ("ab", "c") from ("a", "bc").
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto feed = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3U; };
   for (const std::string_view cell : cells) {
     for (const char c : cell) feed(static_cast<unsigned char>(c));
     feed(0x1f);
   }
-  hash ^= hash >> 29U;  // FNV mixes its high bits least
+  hash ^= hash >> 29U;  // the high bits of FNV are mixed least
   hash *= 0xbf58476d1ce4e5b9U;
   return static_cast<std::uint32_t>(hash >> (64U - kHashBits));
 }
@@ -47,10 +50,11 @@ std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
 
 RowHashes::RowHashes(std::vector<std::uint32_t> hashes) {
   const auto repeat = std::ranges::adjacent_find(hashes, std::greater_equal<>{});
-  if (repeat != hashes.end()) {  // not as files have them
+  if (repeat != hashes.end()) {  // not as in files
     std::ranges::sort(hashes);
     hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
   }
+  // Hashes of earlier versions; the order stays, repeats may appear.
   if (!hashes.empty() && hashes.back() >> kHashBits != 0) {
     for (std::uint32_t& hash : hashes) hash >>= kEarlierHashBits - kHashBits;
     hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
@@ -63,6 +67,7 @@ const Provenance* Sources::find(std::string_view key) const {
   return found == by_key_.end() ? nullptr : &found->second;
 }
 
+// A figure without a source has an empty provenance, so that callers need no case for it.
 const Provenance& Sources::of(std::string_view key) const {
   static const Provenance kNotStated{};
   const Provenance* found = find(key);

@@ -9,6 +9,7 @@
 namespace stepcast {
 namespace {
 
+// A box with its links, cut load and hops. An axis of two chips has one link, not a ring.
 TorusBox measured_box(const IntraNode& torus, std::vector<std::uint32_t> sides) {
   TorusBox box{.sides = std::move(sides)};
   for (const std::uint32_t side : box.sides) {
@@ -24,7 +25,8 @@ TorusBox measured_box(const IntraNode& torus, std::vector<std::uint32_t> sides) 
   return box;
 }
 
-// Calls `visit` with all sides that multiply to `n_chips`, along `axes` from the one behind `sides`.
+// Calls `visit` with all factorisations of `n_chips` into sides within `axes`; `sides` contains the sides
+// chosen so far.
 template <class Visit>
 void for_each_box(const std::vector<std::uint32_t>& axes, std::uint32_t n_chips,
                   std::vector<std::uint32_t>& sides, const Visit& visit) {
@@ -41,7 +43,7 @@ void for_each_box(const std::vector<std::uint32_t>& axes, std::uint32_t n_chips,
   }
 }
 
-// The box that is worth most; a line where no box holds the chips.
+// The box with the highest worth; a line if no box has this number of chips.
 template <class Worth>
 TorusBox best_box(const IntraNode& torus, std::uint32_t n_chips, const Worth& worth) {
   TorusBox best;
@@ -59,6 +61,7 @@ TorusBox best_box(const IntraNode& torus, std::uint32_t n_chips, const Worth& wo
 }  // namespace
 
 TorusBox torus_box(const IntraNode& torus, std::uint32_t n_chips) {
+  // Most links first, then the least load of the cut, then the fewest hops.
   return best_box(torus, n_chips, [](const TorusBox& b) {
     return std::tuple{b.links, -b.cut_load, -b.hops};
   });

@@ -1,4 +1,4 @@
-// Boxes of chips of a torus: what a group of ranks, or a smaller slice, takes of it.
+// Boxes of chips within a torus, for groups of ranks and smaller slices.
 //
 //   intra.axes = {16, 16}, intra.ring_chips = 16
 //   torus_box(intra, 256)    16 x 16, 4 links of a chip that carry a ring over both axes
@@ -13,22 +13,23 @@
 
 namespace stepcast {
 
+// A box and its communication properties.
 struct TorusBox {
   std::vector<std::uint32_t> sides;  // chips along each axis
-  // Links of a chip that a ring over all axes keeps busy, one direction each: two along an axis that closes, one along
-  // a line, whose ends have no more.
+  // Links per chip that a ring over all axes uses, one direction each: two along an axis that closes, one
+  // along a line, since its ends have only one.
   double links = 0;
-  // Of all that the chips send to all others, the share of one chip's that passes each link across the worst cut through
-  // the middle of an axis: 1 where a link passes all that one chip sends.
+  // Load of each link across the worst cut through the middle of an axis in an all_to_all, as a share of the
+  // data that one chip sends: 1 where a link carries all of the data of one chip.
   double cut_load = 0;
-  double hops = 0;  // from a chip to the farthest
+  double hops = 0;  // from a chip to the farthest chip
 };
 
-// The box of `n_chips` with most links, then with the widest cut. No side is longer than its axis where that can be had;
-// otherwise the chips lie in a line.
+// The box of `n_chips` with most links, then with the lowest cut load. Sides do not exceed their axes where
+// possible; otherwise the chips form a line.
 [[nodiscard]] TorusBox torus_box(const IntraNode& torus, std::uint32_t n_chips);
 
-// The axes of a slice of `n_chips`, as they are cut: the box of the shortest sides.
+// The axes of a slice of `n_chips`: the box with the smallest sum of sides.
 [[nodiscard]] std::vector<std::uint32_t> slice_axes(const IntraNode& torus, std::uint32_t n_chips);
 
 }  // namespace stepcast

@@ -1,3 +1,6 @@
+// Builds a Program from operation graphs (Chakra). Nodes become tasks in an order that respects all
+// dependencies. Transfers are joined between ranks by position: the k-th collective of a group, the k-th
+// message between two ranks with a tag.
 #include "stepcast/rebuild/graph_program.h"
 
 #include <algorithm>
@@ -22,12 +25,13 @@ namespace {
 using Kind = GraphNode::Kind;
 using NodeIndex = std::uint32_t;
 
+// Collectives and messages, which involve other ranks.
 bool is_transfer(Kind kind) {
   return kind == Kind::collective || kind == Kind::send || kind == Kind::receive;
 }
 
-// Nodes in the order in which they may run: of those that wait for nothing more, the one that started first, else the
-// one with the smallest id.
+// The nodes in an order in which they can run. Among ready nodes the one with the earliest start is next,
+// then the one with the smallest id. Error: the dependencies contain a cycle; the message shows it.
 Result<std::vector<NodeIndex>> running_order(const OperationGraph& graph) {
   const std::size_t n = graph.nodes.size();
   std::vector<NodeIndex> open(n, 0), first_waiting(n + 1, 0);
@@ -59,7 +63,7 @@ Result<std::vector<NodeIndex>> running_order(const OperationGraph& graph) {
       if (--open[waiting[w]] == 0) ready.push(waiting[w]);
   }
   if (order.size() == n) return order;
-  // Follow what is still waited for until a node comes again.
+  // Follow unmet dependencies until a node repeats.
   NodeIndex at =
       static_cast<NodeIndex>(std::ranges::find_if(open, [](NodeIndex o) { return o > 0; }) - open.begin());
   std::map<NodeIndex, std::size_t> seen;
@@ -84,11 +88,13 @@ Result<std::vector<NodeIndex>> running_order(const OperationGraph& graph) {
       .expected("a graph without circles");
 }
 
+// Identifies the lane of a node: threads, streams, and separate lanes for collectives without a stream, sends
+// and receives.
 struct LaneKey {
   enum class Role : std::uint8_t { cpu, gpu, collectives, sends, receives };
   Role role = Role::gpu;
   std::int64_t number = -1;
-  std::string_view group{};  // of collectives without a stream
+  std::string_view group{};  // for collectives without a stream
   auto operator<=>(const LaneKey&) const = default;
 };
 
@@ -123,7 +129,8 @@ Lane make_lane(const LaneKey& key) {
   return {};
 }
 
-// Who joins a transfer: the k-th collective of a group, or the k-th transfer between two ranks with a tag.
+// Identifies a transfer: the k-th collective of a group with a tag, or the k-th message between two ranks
+// with a tag.
 struct TransferKey {
   bool point_to_point = false;
   std::string group;
@@ -133,12 +140,14 @@ struct TransferKey {
   auto operator<=>(const TransferKey&) const = default;
 };
 
+// One rank's part in a transfer.
 struct TransferMember {
-  std::size_t rank = 0;  // position
+  std::size_t rank = 0;  // position of the rank
   NodeIndex node = 0;
   TaskId task;
 };
 
+// Builds the Program rank by rank and then joins the transfers.
 class GraphProgram {
  public:
   explicit GraphProgram(std::span<const OperationGraph> graphs) : graphs_(graphs) {}
@@ -157,6 +166,7 @@ class GraphProgram {
   [[nodiscard]] const OperationGraph& graph(std::size_t r) const { return *ranks_[r]; }
   [[nodiscard]] std::int32_t rank_number(std::size_t r) const { return graph(r).rank.value_or(0); }
 
+  // Sorts the ranks. Errors: no graph, two files with the same rank.
   Status sort_ranks() {
     if (graphs_.empty()) return Error{"no graph of operations was given; give one file per rank"};
     for (const OperationGraph& graph : graphs_) ranks_.push_back(&graph);
@@ -173,6 +183,7 @@ class GraphProgram {
     return Ok{};
   }
 
+  // Finds the transfers of a rank in the order of their starts, or of ids without times.
   void find_transfers(std::size_t r) {
     const OperationGraph& g = graph(r);
     std::vector<NodeIndex> by_id(g.nodes.size());
@@ -203,6 +214,7 @@ class GraphProgram {
     }
   }
 
+  // Adds the process groups, and decides for each transfer whether all of its members agree.
   void make_groups() {
     for (const auto& [name, ranks] : group_ranks_) {
       groups_[name] = out_.program.add_group(
@@ -211,7 +223,8 @@ class GraphProgram {
     for (auto& [key, members] : transfers_) joined_[key] = joins(key, members);
   }
 
-  // All members want the same.
+  // True if the transfer can be joined: a message has two ends; a collective has all ranks of its group with
+  // the same operation.
   bool joins(const TransferKey& key, const std::vector<TransferMember>& members) const {
     if (key.point_to_point) return members.size() == 2;
     if (members.size() != group_ranks_.at(key.group).size()) return false;
@@ -220,7 +233,8 @@ class GraphProgram {
     });
   }
 
-  // What a transfer takes: where several ranks recorded it, the shortest stay, as the others waited for the last.
+  // Duration of a node. A transfer that several ranks recorded takes the shortest of their durations, since
+  // the others waited for the last rank.
   double duration_us(std::size_t r, NodeIndex i) const {
     const GraphNode& node = graph(r).nodes[i];
     double shortest = std::max(0.0, node.duration_us);
@@ -232,6 +246,7 @@ class GraphProgram {
     return shortest;
   }
 
+  // The work of a node, from which a platform can price it. Empty if the graph has no sizes.
   WorkId work_of(std::size_t r, NodeIndex i, NameId name) {
     const GraphNode& node = graph(r).nodes[i];
     const double bytes = std::max(0.0, node.bytes);
@@ -239,7 +254,7 @@ class GraphProgram {
       case Kind::collective: {
         const std::string& group = key_of_[r].at(i).group;
         const auto members = static_cast<double>(group_ranks_.at(group).size());
-        // As Chakra counts: what each rank puts in. nccl-tests count what each has in the end.
+        // Chakra counts the input of each rank. nccl-tests count the output for all-gather.
         const bool gathers = node.op == CollectiveOp::all_gather;
         return out_.program.works.intern(CollectiveWork{.op = node.op,
                                                         .dtype = DType::unknown,
@@ -273,7 +288,7 @@ class GraphProgram {
           HostWork{.activity = HostWork::Activity::overhead, .type = OverheadType::t5, .op = name});
     }
     if (node.flops <= 0 && bytes <= 0) return {};
-    // Read and written amounts are not told apart: what moves is one sum.
+    // The graph has one number for read and written bytes together.
     return out_.program.works.intern(Operation{AmountShape{.flops = std::max(0.0, node.flops),
                                                            .bytes_read = bytes,
                                                            .matrix = node.flops > 0,
@@ -299,22 +314,25 @@ class GraphProgram {
     return info;
   }
 
-  // The node that lasts until its rank begins: it is no work of the rank.
+  // The node that represents the time before the rank starts. It is not work of the rank.
   static bool is_begin(const OperationGraph& g, NodeIndex i) { return g.step && i == g.step->begin_node; }
 
+  // Adds an edge for a dependency with its delay. A negative delay means that the waiting node starts before
+  // the other one ends.
   static void add_dependency(const OperationGraph& g, std::pair<NodeIndex, TaskId> on,
                              std::pair<NodeIndex, TaskId> waiting, double delay_us, BlockBuilder& block) {
     const bool from_cpu = g.nodes[on.first].on_cpu, on_cpu = g.nodes[waiting.first].on_cpu;
     const EdgeOrigin origin = from_cpu && !on_cpu   ? EdgeOrigin::launch
                               : !from_cpu && on_cpu ? EdgeOrigin::synchronization
                                                     : EdgeOrigin::dependency;
-    // A delay that ends before the node does counts from its start.
+    // A delay that ends before the node ends is counted from the start of the node.
     const double from_start_us = std::max(0.0, g.nodes[on.first].duration_us) + delay_us;
     block.add_edge(delay_us < 0 ? BlockBuilder::start_of(on.second) : BlockBuilder::end_of(on.second),
                    waiting.second, Microseconds{delay_us < 0 ? std::max(0.0, from_start_us) : delay_us},
                    {.origin = origin});
   }
 
+  // Builds the block of one rank. Error: the dependencies of its nodes contain a cycle.
   Status add_rank(std::size_t r) {
     const OperationGraph& g = graph(r);
     STEPCAST_ASSIGN(const std::vector<NodeIndex> order, running_order(g));
@@ -333,14 +351,14 @@ class GraphProgram {
       for (std::size_t d = g.nodes[i].first_dependency; d < g.nodes[i].end_dependency; ++d) {
         const NodeIndex dependency = g.dependencies[d];
         const double delay_us = g.delays_us.empty() ? 0 : g.delays_us[d];
-        if (is_begin(g, dependency)) {  // nothing runs before it anyway
+        if (is_begin(g, dependency)) {  // nothing runs before it in any case
           if (delay_us > 0)
             block.add_edge(BlockBuilder::arrival_at(begin), task_of_node[i], Microseconds{delay_us},
                            {.origin = EdgeOrigin::recorded_offset});
           continue;
         }
         if (lane_of_node[dependency] == lane->second && delay_us <= 0)
-          continue;  // the lane's order says as much
+          continue;  // the order of the lane already enforces it
         add_dependency(g, {dependency, task_of_node[dependency]}, {i, task_of_node[i]}, delay_us, block);
       }
     }
@@ -357,13 +375,13 @@ class GraphProgram {
     const BlockId id = out_.program.add_block(std::move(finished->block));
     if (g.step) rank_class.slot_count = 1;
     BlockInstance instance{.block = id};
-    if (g.step) instance.in_slots = {0};  // holds the rank's start
+    if (g.step) instance.in_slots = {0};  // start of the rank
     out_.program.add_instance(out_.program.add_rank_class(std::move(rank_class)), std::move(instance));
     return Ok{};
   }
 
-  // Recorded starts are on a clock of the file: every rank begins at its own zero. Where the step is marked, ranks
-  // begin when their begin nodes end.
+  // Recorded starts are on a clock of the file, so each rank starts at its own zero. If the step is marked, a
+  // rank starts when its begin node ends.
   void add_facts(std::size_t r, const std::vector<TaskId>& task_of_node,
                  const BlockBuilder::Finished& finished) {
     const OperationGraph& g = graph(r);
@@ -387,7 +405,7 @@ class GraphProgram {
     }
     if (g.step) {
       facts.step_number = g.step->number;
-      facts.step_us = {g.step->start_us, g.step->start_us};  // where it begins; how long it took is not told
+      facts.step_us = {g.step->start_us, g.step->start_us};  // the start; its duration is not recorded
       facts.step_end_task = finished.new_id[task_of_node[g.step->end_node].index()];
       facts.step_ends_at_start = g.step->ends_at_start;
     }
@@ -401,6 +419,7 @@ class GraphProgram {
     out_.files.push_back(std::move(files));
   }
 
+  // Adds one collective per joined transfer, and one per member of the others.
   void join() {
     for (const auto& [key, members] : transfers_) {
       const bool all = joined_.at(key);
@@ -424,6 +443,7 @@ class GraphProgram {
     }
   }
 
+  // Adds notes about missing durations, sizes, dependencies and partners.
   void note() {
     std::uint64_t untimed = 0, unknown = 0, dangling = 0, bad = 0, nodes = 0;
     for (const OperationGraph* g : ranks_) {
@@ -462,9 +482,9 @@ class GraphProgram {
   }
 
   std::span<const OperationGraph> graphs_;
-  std::vector<const OperationGraph*> ranks_;  // ascending
+  std::vector<const OperationGraph*> ranks_;  // in ascending order of rank
   RecordedProgram out_;
-  std::vector<std::map<NodeIndex, TransferKey>> key_of_;  // [rank] by node
+  std::vector<std::map<NodeIndex, TransferKey>> key_of_;  // [rank position] by node
   std::map<TransferKey, std::vector<TransferMember>> transfers_;
   std::map<TransferKey, bool> joined_;
   std::map<std::string, std::set<std::uint32_t>> group_ranks_;

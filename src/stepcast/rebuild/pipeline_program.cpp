@@ -1,3 +1,6 @@
+// Rebuilds the dependencies of a pipeline timeline from recorded times, since the file does not contain the
+// schedule. Each operator is assumed to have waited for the operator of its rank that ended last before it
+// started; transfers that start at the same time on several ranks are one transfer.
 #include "stepcast/rebuild/pipeline_program.h"
 
 #include <algorithm>
@@ -15,15 +18,17 @@
 namespace stepcast {
 namespace {
 
-// The file's times are floating-point microseconds since its begin; ends of transfers agree within 1 us where their
-// starts do, and starts of transfers that have nothing to do with each other are 80 us and more apart.
+// Tolerance in microseconds for equal times. The times of the file are floating-point microseconds since its
+// start. The ends of a transfer agree within 1 us if its starts do, and starts of unrelated transfers differ
+// by at least 80 us.
 constexpr double kSameMomentUs = 5;
-// Operators that wait for a transfer begin up to 8 us before its recorded end, which lies 400 to 800 us behind its start.
+// Operators that wait for a transfer can start up to 8 us before its recorded end, which is 400 to 800 us
+// after its start. The tolerance is therefore this share of the duration.
 constexpr double kOverrunShare = 0.05;
 constexpr std::size_t kLanes = 5;
 constexpr std::uint32_t kNone = 0xffffffff;
 
-// One operator, or transfers that a rank made in one call: a batch of sends and receives.
+// An operator, or the transfers that a rank started in one call (a batch of sends and receives).
 struct Piece {
   std::int32_t rank = 0;
   std::uint8_t lane = 0;
@@ -31,19 +36,21 @@ struct Piece {
   bool point_to_point = false;
   std::string name;
   double start_us = 0, duration_us = 0;
-  std::uint32_t before = kNone;  // what it waited for on its rank
+  std::uint32_t before = kNone;  // the piece of its rank that it waited for
   std::uint32_t transfer_id = kNone;
   [[nodiscard]] double end_us() const { return start_us + duration_us; }
 };
 
+// One step, with times in microseconds.
 struct Step {
   double start_us = 0, end_us = 0;
-  std::vector<Piece> pieces;  // by rank, then start
+  std::vector<Piece> pieces;  // by rank, then by start
   std::vector<std::vector<std::uint32_t>> transfers;
 };
 
 bool is_point_to_point(std::string_view name) { return name.ends_with("-send") || name.ends_with("-recv"); }
 
+// Adds the operators of a step; sends and receives that start at the same time become one piece.
 void merge_batches(Step& step, std::span<const PipelineOp> ops, const StringTable& names) {
   for (const PipelineOp& op : ops) {
     const std::string_view name = names.text(op.name);
@@ -66,14 +73,14 @@ void merge_batches(Step& step, std::span<const PipelineOp> ops, const StringTabl
   }
 }
 
-// Of the pieces of a rank that lie before it, the one that ended last when it started.
+// For each piece, the earlier piece of its rank that ended last before it started.
 void find_predecessors(Step& step) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < step.pieces.size(); ++i) {
     if (step.pieces[i].rank != step.pieces[first].rank) first = i;
     Piece& piece = step.pieces[i];
     double latest = 0;
-    // Pieces are sorted by start: an end near this start lies in the last few of every lane.
+    // Pieces are sorted by start, so a predecessor is among the last few of each lane.
     std::array<bool, kLanes> seen{};
     for (std::size_t j = i; j-- > first;) {
       const Piece& other = step.pieces[j];
@@ -89,6 +96,7 @@ void find_predecessors(Step& step) {
   }
 }
 
+// Joins transfers of different ranks that start at the same time and have the same kind.
 void find_transfers(Step& step) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < step.pieces.size(); ++i)
@@ -116,6 +124,7 @@ void find_transfers(Step& step) {
   }
 }
 
+// The pieces and transfers of a step; empty if the file does not have it.
 std::optional<Step> find_step(const PipelineTimeline& timeline, std::int64_t number) {
   const auto [begin, end] =
       std::equal_range(timeline.ops.begin(), timeline.ops.end(), PipelineOp{.step = number, .name = {}},
@@ -134,14 +143,17 @@ std::optional<Step> find_step(const PipelineTimeline& timeline, std::int64_t num
   return step;
 }
 
+// When the piece could start: the end of its predecessor, or the start of the step.
 double ready_us(const Step& step, const Piece& piece) {
   return piece.before == kNone ? step.start_us : step.pieces[piece.before].end_us();
 }
 
+// The names by which launch delays are learned: of the piece and of its predecessor.
 std::pair<std::string, std::string> key_of(const Step& step, const Piece& piece) {
   return {piece.name, piece.before == kNone ? std::string{} : step.pieces[piece.before].name};
 }
 
+// Builds the Program of one step.
 class StepProgram {
  public:
   StepProgram(const PipelineTimeline& timeline, const Step& step, const LaunchDelays& delays)
@@ -177,7 +189,7 @@ class StepProgram {
     return CollectiveOp::unknown;
   }
 
-  // How much was sent is not in the file.
+  // The file does not contain message sizes, so the work has a group but no bytes.
   WorkId work_of(const std::vector<std::uint32_t>& members) {
     constexpr std::array<std::string_view, kLanes> kGroups{"", "pipeline", "tensor", "data", ""};
     const Piece& first = step_.pieces[members.front()];
@@ -197,7 +209,7 @@ class StepProgram {
         "computation", "pipeline transfers", "tensor transfers", "data transfers", "other work"};
     const std::int32_t rank = step_.pieces[first].rank;
     BlockBuilder block{fmt::format("rank {}", rank)};
-    // The moment the step begins, for what waits for nothing else.
+    // The start of the step, for operators without a predecessor.
     const LaneId begin_lane = block.add_lane({LaneKind::gpu_stream, "begin of the step"});
     const TaskId begin = block.add_task(
         begin_lane, {.kind = TaskKind::wait, .name = out_.program.names.intern("begin of the step")},
@@ -263,6 +275,7 @@ class StepProgram {
 
 }  // namespace
 
+// Medians per pair of names over the given steps.
 LaunchDelays learn_launch_delays(const PipelineTimeline& timeline, std::span<const std::int64_t> steps) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> seen;
   for (const std::int64_t number : steps) {
@@ -275,7 +288,7 @@ LaunchDelays learn_launch_delays(const PipelineTimeline& timeline, std::span<con
         const auto last = std::ranges::max_element(members, [&](std::uint32_t a, std::uint32_t b) {
           return ready_us(*step, step->pieces[a]) < ready_us(*step, step->pieces[b]);
         });
-        if (*last != i) continue;  // it waited for others
+        if (*last != i) continue;  // it waited for other members
       }
       seen[key_of(*step, piece)].push_back(std::max(0.0, piece.start_us - ready_us(*step, piece)));
     }

@@ -1,13 +1,14 @@
-// One step of a pipeline timeline as a Program.
+// Builds a Program from one step of a pipeline timeline.
 //
 //   STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline("timeline.json.gz"));
 //   const LaunchDelays delays = learn_launch_delays(timeline, other_steps);
 //   STEPCAST_ASSIGN(RecordedProgram recorded, pipeline_program(timeline, step, delays));
 //
-// The schedule is not in the file; it follows from the recorded order. An operator waits for what ended last before it
-// on its rank, and for the operator before it on its lane; transfers that start at one moment on several ranks are one,
-// and begin when its last member has come. Each member keeps its own duration. What lies between an operator and what
-// it waited for is its launch delay; how long that is by the names of the two is learned from other steps.
+// The schedule is derived from the recorded order. An operator waits for the operator of its rank that ended
+// last before it, and for the previous operator of its lane. Transfers that start at the same time on several
+// ranks are one, which starts when the last member is ready. Each member keeps its recorded duration. The
+// time between an operator and its predecessor is its launch delay, which is learned from other steps by the
+// names of both.
 #pragma once
 
 #include <map>
@@ -21,14 +22,16 @@
 
 namespace stepcast {
 
-// Microseconds by the names of an operator and of the one that it waited for ("" at the begin of the step).
+// Launch delays in microseconds, by the names of an operator and its predecessor ("" at the start of the
+// step).
 using LaunchDelays = std::map<std::pair<std::string, std::string>, double>;
 
-// Medians over these steps; of a transfer, the delay of the member that came last.
+// Medians over the given steps. For a transfer, only the member that was ready last counts, since the others
+// waited for it.
 [[nodiscard]] LaunchDelays learn_launch_delays(const PipelineTimeline& timeline,
                                                std::span<const std::int64_t> steps);
 
-// Without `delays`, every operator starts as soon as it can. Errors: a step that is not in the file.
+// Without `delays`, every operator starts as soon as it can. Error: the step is not in the file.
 [[nodiscard]] Result<RecordedProgram> pipeline_program(const PipelineTimeline& timeline, std::int64_t step,
                                                        const LaunchDelays& delays);
 

@@ -1,3 +1,6 @@
+// Converts the operators of a profiler trace into the form of an execution trace, so that the same code reads
+// their operations. Types and values are translated from Python spelling; missing shapes of outputs are
+// recovered from other operators where possible.
 #include "stepcast/rebuild/profiled_operators.h"
 
 #include <algorithm>
@@ -21,10 +24,11 @@ std::string_view inside_quotes(std::string_view json) {
   return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
 }
 
-// A value as Python prints it, with the type that it shows.
+// A value in the spelling of execution traces, and its type.
 struct Typed {
   std::string type, value;
 };
+// Translates a Python scalar: bool, int, float; other texts become None.
 Typed scalar(std::string_view text) {
   if (text == "True" || text == "False") return {"Bool", text == "True" ? "true" : "false"};
   if (text.empty() || text == "None") return {"None", "null"};
@@ -34,6 +38,7 @@ Typed scalar(std::string_view text) {
     return {"Double", std::string(text)};
   return {"None", "null"};
 }
+// Translates a Python list of numbers or bools.
 Typed list(std::string_view text) {
   Typed out{"GenericList[Int]", {}};
   for (const char c : text)
@@ -44,7 +49,7 @@ Typed list(std::string_view text) {
   return out;
 }
 
-// "Input type" and "Concrete Inputs" in the spelling of execution traces.
+// "Input type" and "Concrete Inputs" in the spelling of execution traces, and the number of tensors.
 struct Texts {
   std::string types = "[", values = "[";
   int tensors = 0;
@@ -58,7 +63,7 @@ Texts translate(std::string_view types, std::string_view values, std::string_vie
     const std::string_view type = inside_quotes(quoted);
     const std::string_view text = i < value.size() ? inside_quotes(value[i]) : std::string_view{};
     Typed typed{"None", "null"};
-    // Lists of tensors have one type and often no shapes: they stay without value.
+    // Lists of tensors have one type and often no shapes, so they stay without a value.
     if (type == "Scalar") {
       typed = scalar(text);
     } else if (type == "ScalarList") {
@@ -76,7 +81,7 @@ Texts translate(std::string_view types, std::string_view values, std::string_vie
   return out;
 }
 
-// "[[32, 3, 224, 224], [64, 3, 7, 7], []]": the extents of tensor i; none where it is no tensor.
+// The extents of tensor i in "[[32, 3, 224, 224], [64, 3, 7, 7], []]"; empty if it is not a tensor.
 std::vector<std::int64_t> extents(std::string_view shapes, std::size_t i) {
   std::vector<std::int64_t> out;
   const std::vector<std::string_view> tensors = detail::list_elements(shapes);
@@ -89,11 +94,11 @@ std::vector<std::int64_t> extents(std::string_view shapes, std::size_t i) {
   return out;
 }
 
-// How many operators behind a convolution are asked whether they take its output.
+// Number of operators after a convolution that are examined for its output.
 constexpr std::size_t kOperatorsBehind = 64;
 
-// The output of forward convolution `i`, as the operator that takes it shows; empty: none was found. Without
-// the values of arguments nothing else tells how a convolution strides.
+// The shape of the output of forward convolution `i`, taken from an operator that uses it; empty if none is
+// found. If the trace has no values of arguments, nothing else shows the stride.
 std::vector<std::int64_t> output_of_convolution(const RecordedRank& recorded, std::size_t i) {
   const CpuOp& op = recorded.cpu_ops[i];
   const std::string_view name = recorded.names.text(op.name);
@@ -115,8 +120,8 @@ std::vector<std::int64_t> output_of_convolution(const RecordedRank& recorded, st
   return {};
 }
 
-// The extents of what `aten::index` number `i` gives back: it looks at its source as a tensor of them, through
-// an `aten::as_strided` of its own. The index tensors are a list, which has no shapes in the trace.
+// The shape of the result of `aten::index` number `i`. The operator views its source with this shape through
+// an inner `aten::as_strided`. Its index tensors are a list, which has no shapes in the trace.
 std::vector<std::int64_t> output_of_indexing(const RecordedRank& recorded, std::size_t i) {
   const CpuOp& op = recorded.cpu_ops[i];
   if (recorded.names.text(op.name) != "aten::index") return {};
@@ -152,7 +157,7 @@ ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
   const RecordedRank& recorded = *graph.recorded;
   const std::size_t n = recorded.cpu_ops.size();
   std::set<std::int32_t> launched;
-  std::unordered_map<std::int32_t, MemcpyKind> copied;  // by the operator itself
+  std::unordered_map<std::int32_t, MemcpyKind> copied;  // by the launching operator
   for (const detail::GpuWork& work : graph.gpu) {
     std::int32_t op = work.op;
     if (op != detail::kNone) copied[op] = work.copy;
@@ -185,7 +190,7 @@ ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
                                     recorded.names.text(op.input_shapes));
       node.input_types = names.intern(texts.types);
       node.values = names.intern(texts.values);
-      // copy_(to, from): what the copy engine did tells where they lie.
+      // copy_(to, from): the direction of the copy shows which tensor is on the host.
       const auto copy = copied.find(number);
       const MemcpyKind kind = copy == copied.end() ? MemcpyKind::none : copy->second;
       for (int tensor = 0; tensor < texts.tensors; ++tensor) {

@@ -1,10 +1,11 @@
-// The operators of a profiler trace in the form of an execution trace, so that their Operations can be read
-// where no execution trace was recorded. Needs a trace with shapes (`record_shapes=True`).
+// Converts the operators of a profiler trace into the form of an execution trace, so that their Operations
+// can be read without an execution trace. The trace must have shapes (`record_shapes=True`).
 //
-// A profiler trace does not say where a tensor lies; only operators that launched GPU work, themselves or
-// through others, are taken, and their tensors count as on the GPU. It has no shapes of outputs, and those of
-// lists of tensors are not read: operators that need these have no Operation and are named. Where old profilers
-// left out the values of arguments, too, the operator that takes the output of a convolution shows its extents.
+// A profiler trace does not contain the location of tensors. Only operators that launched GPU work, directly
+// or through other operators, are converted, and their tensors count as on the GPU. The trace has no shapes
+// of outputs, and shapes of lists of tensors are not read; operators that need them have no Operation and are
+// reported. If an old profiler also omitted the values of arguments, the output shape of a convolution is
+// taken from the operator that uses it.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,16 @@ namespace detail {
 struct RankGraph;
 }
 
+// The converted trace.
 struct ProfiledOperators {
   ExecutionTrace trace;
-  std::vector<std::int32_t> node_of_op;  // [RecordedRank::cpu_ops]; -1: launched nothing
+  std::vector<std::int32_t> node_of_op;  // [RecordedRank::cpu_ops] node; -1: launched no GPU work
 };
 
-// Errors: no operator of the trace has shapes and types.
+// Converts the whole file. Error: no operator has shapes and types.
 [[nodiscard]] Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded);
-// Those that launched GPU work inside the step of `graph`. Without shapes none of them has an Operation.
+// Converts the operators that launched GPU work in the step of `graph`. Without shapes, none of them has an
+// Operation.
 [[nodiscard]] ProfiledOperators profiled_operators(const detail::RankGraph& graph);
 
 }  // namespace stepcast

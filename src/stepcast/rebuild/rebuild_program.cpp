@@ -1,3 +1,6 @@
+// Rebuilds the task graph of a recorded step from profiler traces. Order: check the ranks, choose the step,
+// link each rank, match collectives and align clocks, find waits, learn constants, determine starts,
+// assemble. Everything that the user should know about the quality of the traces becomes a note.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,16 +28,17 @@
 namespace stepcast {
 
 namespace detail {
+// What every rebuild of a step needs from a file, computed once by index_trace().
 struct IndexedTrace {
   std::shared_ptr<const TraceIndex> index;
-  std::optional<Result<EtJoin>> join;      // where there is an execution trace
-  std::optional<TracedOperations> traced;  // where it joins: with TF32 where the default allows it
+  std::optional<Result<EtJoin>> join;      // only with an execution trace
+  std::optional<TracedOperations> traced;  // only if it joins; with the default for TF32
 };
 }  // namespace detail
 
 namespace {
 
-// Many are named by the first and the last.
+// "steps 1, 2, 3", or only the number of steps with the first and the last.
 std::string steps_text(const std::vector<std::int64_t>& numbers) {
   constexpr std::size_t kMostNamed = 20;
   if (numbers.size() <= kMostNamed) return fmt::format("steps {}", fmt::join(numbers, ", "));
@@ -46,7 +50,7 @@ using detail::IndexedTrace;
 using detail::RankGraph;
 using detail::RecordedStep;
 
-// Time of the outermost operators and annotations of the step's thread, by name.
+// Microseconds in the outermost operators and annotations of the step's main thread, by name.
 std::map<std::string_view, double> times_by_name(const RecordedRank& rank, const RecordedStep& step) {
   std::map<std::string_view, double> times_us;
   Nanoseconds free_from = step.start;
@@ -59,8 +63,9 @@ std::map<std::string_view, double> times_by_name(const RecordedRank& rank, const
   return times_us;
 }
 
-// What a much longer step does that the typical one does not: a data loader that stalls, a profiler that starts, a
-// checkpoint. Empty where it is no longer by much, or no operator takes the better part of it.
+// The operator that makes a long step longer than the typical one: a data loader that stalls, a profiler that
+// starts, a checkpoint. Empty if the step is less than 5 % longer, or no operator takes more than half of the
+// difference.
 std::string longer_by(const RecordedRank& rank, const RecordedStep& longest, const RecordedStep& typical) {
   constexpr double kMuchLonger = 0.05;
   const auto us = [](const RecordedStep& step) {
@@ -82,7 +87,7 @@ std::string longer_by(const RecordedRank& rank, const RecordedStep& longest, con
   return fmt::format("; step {} spends {:.3f} ms more in {}", longest.number, most_us * 1e-3, what);
 }
 
-// Names the steps that are not like the others, as the first rank that tells has them.
+// Adds a note with the special steps. If ranks differ, the first rank that marks a step decides.
 void note_special_steps(std::span<const RecordedInput> ranks, std::vector<std::string>& notes) {
   constexpr std::size_t kMostNamed = 10;
   std::map<std::int64_t, StepKind> kinds;
@@ -95,7 +100,7 @@ void note_special_steps(std::span<const RecordedInput> ranks, std::vector<std::s
   if (!named.empty()) notes.push_back(fmt::format("unlike the other steps: {}", fmt::join(named, "; ")));
 }
 
-// Those that every rank has.
+// Length and size of each common step, by the longest rank.
 std::vector<StepLength> step_lengths(std::span<const RecordedInput> ranks,
                                      const std::vector<std::vector<RecordedStep>>& steps,
                                      const std::vector<std::int64_t>& common) {
@@ -114,8 +119,9 @@ std::vector<StepLength> step_lengths(std::span<const RecordedInput> ranks,
   return lengths;
 }
 
-// Of steps that every rank has the typical one of those in which a rank launches GPU work (profilers stop inside a step,
-// which is then empty), or the last of all.
+// The step to replay if the user names none: the typical one of the common steps in which a rank launches GPU
+// work, else the last common step. A step without GPU work occurs if the profiler stops inside it. Adds a
+// note about the range of step times.
 std::optional<std::int64_t> step_to_take(std::span<const RecordedInput> ranks,
                                          const std::vector<std::vector<RecordedStep>>& steps,
                                          std::vector<StepLength> lengths, std::vector<std::string>& notes) {
@@ -157,7 +163,9 @@ std::optional<std::int64_t> step_to_take(std::span<const RecordedInput> ranks,
   return typical;
 }
 
-// The step that is replayed: the asked one, else the typical one that every rank has.
+// The recorded step of each rank: the requested one, else the typical one that every rank has. Without marks,
+// the whole file is the step. Errors: the requested step is missing, the ranks have no step in common.
+// `groups` receives the groups of steps by their shapes.
 Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ranks,
                                                const RebuildOptions& options, std::vector<std::string>& notes,
                                                std::vector<ShapeGroup>& groups) {
@@ -222,6 +230,7 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
   return chosen;
 }
 
+// The error for a profiler with GPU work in a form that is not read, with advice.
 Error foreign_trace(const RecordedRank& rank, const ForeignTracer& tracer) {
   return Error::at(rank.file, "traceEvents")
       .found(std::string{tracer.called})
@@ -229,6 +238,7 @@ Error foreign_trace(const RecordedRank& rank, const ForeignTracer& tracer) {
       .advice(std::string{tracer.advice});
 }
 
+// Checks that the files can be one job: non-empty, distinct ranks, one world size, ranks within it.
 Status check_ranks(std::span<const RecordedInput> ranks) {
   if (ranks.empty()) return Error("no profiler trace was given; give one file per rank");
   std::map<std::int32_t, const RecordedRank*> by_rank;
@@ -274,6 +284,7 @@ Status check_ranks(std::span<const RecordedInput> ranks) {
   return Ok{};
 }
 
+// The facts about the files of a rank that reports need.
 RecordedFileFacts file_facts(const RecordedRank& rank, const ExecutionTrace* joined_execution_trace) {
   RecordedFileFacts facts{.profiler = rank.file,
                           .execution_trace = {},
@@ -286,6 +297,7 @@ RecordedFileFacts file_facts(const RecordedRank& rank, const ExecutionTrace* joi
   return facts;
 }
 
+// Adds a note if recorded times were impossible and had to be corrected.
 void note_repairs(const RecordedRank& rank, std::vector<std::string>& notes) {
   const RepairedTimes& repaired = rank.repaired;
   if (repaired.events() == 0) return;
@@ -304,6 +316,8 @@ void note_bad_times(const RecordedRank& rank, std::vector<std::string>& notes) {
       fmt::format("{}: warning: {} events were left out: they have {}", rank.file, bad->second, kBadTime));
 }
 
+// Adds notes about the join of an execution trace: unjoined operators, merged profiler events, and a trace of
+// another step.
 void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::string>& notes) {
   if (join.joined < join.nodes)
     notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank,
@@ -329,6 +343,8 @@ void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::
         fmt::format("rank {}: the execution trace has another step than the replayed one", g.rank));
 }
 
+// Links a rank and attaches its execution trace. If the execution trace does not belong to the profiler
+// trace, the rank is used without it, and a note says so.
 RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin, bool tf32_allowed,
                std::vector<std::string>& notes) {
   RankGraph g = detail::link_rank(in.index->index, step, origin);
@@ -347,7 +363,7 @@ RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds or
   return g;
 }
 
-// Brings the ranks onto one clock that begins with the first of them.
+// Moves all ranks to one clock that starts with the first step. `shift_us`: correction of each rank's clock.
 void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shift_us) {
   double first = std::numeric_limits<double>::infinity();
   for (std::size_t r = 0; r < graphs.size(); ++r)
@@ -371,6 +387,7 @@ void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shif
   }
 }
 
+// Error if no rank has GPU work in the step.
 Status check_gpu_work(std::span<const RankGraph> graphs) {
   if (std::ranges::any_of(graphs, [](const RankGraph& g) { return !g.gpu.empty(); })) return Ok{};
   if (const std::optional<ForeignTracer> tracer = foreign_tracer(*graphs.front().recorded))
@@ -381,6 +398,7 @@ Status check_gpu_work(std::span<const RankGraph> graphs) {
       .advice("record with CUDA activities on");
 }
 
+// Adds a note if the launches of all GPU work are missing.
 void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) {
   note_bad_times(*g.recorded, notes);
   const bool any =
@@ -392,7 +410,7 @@ void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) 
                   g.rank));
 }
 
-// One line for all ranks: it is no news of any.
+// One note for all ranks about calls of polling threads, since it is not important for any single rank.
 std::optional<std::string> polling_note(const std::vector<RankGraph>& graphs,
                                         const std::vector<detail::CpuLanes>& lanes) {
   std::uint64_t calls = 0;
@@ -406,6 +424,8 @@ std::optional<std::string> polling_note(const std::vector<RankGraph>& graphs,
   return fmt::format("{} calls of threads that only poll were left out (rank {})", calls, list_ranks(ranks));
 }
 
+// Determines the starts of a rank's GPU work. A busy device and starts after unseen work are found from
+// lateness, so the earliest start times are computed again after each.
 detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,
                                const RebuildOptions& options) {
   detail::RankStarts starts{.of_work = detail::gpu_starts(g, constants, options.own_delays)};
@@ -417,8 +437,8 @@ detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,
   return starts;
 }
 
-// Queued work follows its predecessor within microseconds: what fills the gap was thinned out of the file, or
-// happened where the profiler does not look.
+// Adds a note if the GPU was idle although work was queued. Queued work follows its predecessor within
+// microseconds, so the work in the gap was removed from the file or was not visible to the profiler.
 void note_missing_kernels(const RankGraph& g, const detail::GpuLateness& lateness,
                           std::vector<std::string>& notes) {
   constexpr double kShareOfStep = 0.01;
@@ -437,14 +457,14 @@ std::shared_ptr<const IndexedTrace> index_trace(const RecordedInput& input) {
   indexed->index = std::make_shared<const detail::TraceIndex>(*input.kineto);
   if (input.execution_trace != nullptr)
     indexed->join = detail::join_execution_trace(*input.kineto, *input.execution_trace);
-  // Every step of the trace asks for them.
+  // Every step of the trace needs them.
   if (indexed->join && indexed->join->ok()) indexed->traced = traced_operations(*input.execution_trace);
   return indexed;
 }
 
 Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, const RebuildOptions& options) {
   STEPCAST_TRY(check_ranks(input));
-  // Ranks in ascending order, whatever the order of the files.
+  // Ranks in ascending order, independent of the order of the files.
   std::vector<RecordedInput> ranks(input.begin(), input.end());
   std::ranges::stable_sort(ranks, [](const RecordedInput& a, const RecordedInput& b) {
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
@@ -475,7 +495,8 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
       notes.push_back(std::move(slow));
   }
 
-  // Edges first, then constants from what they show not to have waited, then what only the constants reveal.
+  // Edges first, then constants from operations that did not wait by these edges, then edges that only the
+  // constants reveal.
   RecordedProgram out;
   for (RankGraph& g : graphs) detail::name_calls(g, out.program.names);
   const detail::Constants constants = detail::Constants::learn(graphs, lanes, out.program.names);

@@ -1,3 +1,4 @@
+// Names of delay classes for reports.
 #include "stepcast/rebuild/recorded_program.h"
 
 #include <string_view>

@@ -1,8 +1,8 @@
-// Recorded ranks as one Program: dependencies rebuilt from what the traces give, recorded durations as the
+// Recorded ranks as one Program. Dependencies are rebuilt from the traces; the recorded durations are the
 // first scenario.
 //
-// One rank class with one block instance per rank. The clock is microseconds since the earliest first CPU
-// event of all ranks.
+// Each rank is a rank class with one block instance. The clock is in microseconds since the earliest first
+// CPU event of all ranks.
 #pragma once
 
 #include <array>
@@ -29,28 +29,28 @@
 
 namespace stepcast {
 
-// What sort of delay stands between two tasks of a recorded rank: delays of one class are one constant of the
+// The kind of a delay between two tasks of a recorded rank. Delays of one class have one constant of the
 // machine.
 
 enum class DelayKind : std::uint8_t {
-  wait_base,         // what a waiting call costs when there is nothing to wait for: a duration, on no edge
+  wait_base,         // cost of a waiting call without any wait: a duration, not on an edge
   launch,            // from the end of the launching call to the start of its work
-  inside_launch,     // from the start of the launching call, for work that starts before the call returns
-  stream_gap,        // between neighbours on a stream when the second was waiting
+  inside_launch,     // from the start of the launching call, for work that starts before it returns
+  stream_gap,        // between neighbours on a stream if the second one was waiting
   event,             // from the end of awaited work to the start of work on the waiting stream
   sync_return,       // from the end of GPU work to the return of the call that waits for it
-  handoff_wake,      // the main thread sets another thread going
-  handoff_join,      // the main thread goes on when another thread is done
-  handoff_evaluate,  // the same, inside backward
+  handoff_wake,      // the main thread starts another thread
+  handoff_join,      // the main thread continues after another thread
+  handoff_evaluate,  // the same, inside of a backward pass
 };
 
-// One end of a delay.
+// The kind of task or call at one end of a delay.
 enum class DelayEnd : std::uint8_t {
   none,
-  computation,  // event: everything but collectives
+  computation,  // for events: everything except collectives
   kernel,
   collective,
-  copy,  // stream_gap: in any direction; launch: in none of the following
+  copy,  // stream_gap: in any direction; launch: other than the following three
   copy_to_device,
   copy_to_host,
   copy_on_device,
@@ -61,9 +61,10 @@ enum class DelayEnd : std::uint8_t {
   blocking_copy,
 };
 
+// The class of a delay. Only the members that matter for its kind are set.
 struct DelayClass {
   DelayKind kind = DelayKind::launch;
-  // launch, inside_launch: the runtime call, in the Program's names; invalid: the file does not show it
+  // launch, inside_launch: the runtime call, in the names of the Program; invalid: not in the file.
   NameId call{};
   DelayEnd from = DelayEnd::none;
   DelayEnd to = DelayEnd::none;
@@ -71,14 +72,16 @@ struct DelayClass {
   auto operator<=>(const DelayClass&) const = default;
 };
 
+// True for delays between CPU threads.
 [[nodiscard]] constexpr bool is_handoff(DelayKind kind) {
   return kind == DelayKind::handoff_wake || kind == DelayKind::handoff_join ||
          kind == DelayKind::handoff_evaluate;
 }
 
-// The classes that the edges of a recorded Program name (EdgeInfo::delay).
+// The delay classes to which the edges of a recorded Program refer (EdgeInfo::delay).
 class DelayTable {
  public:
+  // The number of a class, which is added if it is new.
   DelayId intern(const DelayClass& delay) {
     const auto [it, fresh] = index_.try_emplace(delay, DelayId{classes_.size()});
     if (fresh) classes_.push_back(delay);
@@ -86,6 +89,7 @@ class DelayTable {
   }
   // `id` must be valid.
   [[nodiscard]] const DelayClass& of(DelayId id) const { return classes_[id.index()]; }
+  // Number of classes; ids are 0 to size() - 1.
   [[nodiscard]] std::size_t size() const { return classes_.size(); }
 
  private:
@@ -93,154 +97,164 @@ class DelayTable {
   std::map<DelayClass, DelayId> index_;
 };
 
-// For people: "launch delay from the call's end, cudaLaunchKernel -> kernel". `names`: those of the Program.
+// A text for users: "launch delay from the call's end, cudaLaunchKernel -> kernel". `names`: those of the
+// Program.
 [[nodiscard]] std::string describe(const DelayClass& delay, const StringTable& names);
 
-// The time of a rank's CPU threads in a recorded step, cut into the pieces that the five overheads count
-// (Lin et al., TPDS 2024). Every microsecond of every thread that is no waiting lies in one piece.
+// The time of a rank's CPU threads in a recorded step, cut into pieces of the five overheads (Lin et al.,
+// TPDS 2024). Every microsecond of a thread that is not waiting belongs to one piece.
 //
-// The unit is the top-level operator: the outermost one below the labels of modules and steps. A launch is a
-// call that starts GPU work or waits for a stream.
+// The unit is the top-level operator: the outermost operator inside the labels of modules and steps. A launch
+// is a call that starts GPU work or waits for a stream.
 
-// One occurrence of an overhead. Pieces of no length count: an operator whose first launch is at its very begin
-// has a T2 of 0 us.
+// One occurrence of an overhead. Pieces may have length 0: an operator that launches at its start has a T2 of
+// 0 us.
 struct HostPiece {
   OverheadType type = OverheadType::t1;
-  // As operation/overhead_name.h calls it, invalid where the step ends. T1: the gap between two top-level operators; T2,
-  // T3, T5: the operator; T4: the runtime call.
+  // Name as in operation/overhead_name.h; invalid at the end of the step. T1: gap between two top-level
+  // operators. T2, T3, T5: the operator. T4: the runtime call.
   NameId op{};
-  // Without waiting: synchronising calls and blocking copies hold what they cost when nothing has to be waited
-  // for. Other runtime calls inside the piece are pieces of their own (T4) and not part of it.
+  // Microseconds without waiting: synchronising calls and blocking copies count with their cost if there is
+  // nothing to wait for. Other runtime calls inside the piece are separate pieces (T4) and not included.
   double duration_us = 0;
-  // What the profiler wrote meanwhile: T1 the operator behind it and labels, T4 the call, others the operators
-  // inside.
+  // Number of events that the profiler wrote in it. T1: the following operator and labels. T4: the call.
+  // Others: the operators inside.
   std::uint32_t profiler_events = 0;
 };
 
-// One call of a top-level operator.
+// One execution of a top-level operator.
 struct HostOperator {
   NameId op{};
   std::uint32_t first_launch = 0, n_launches = 0;  // in RecordedHost::launches
 };
 
-// Names are those of the Program that stands beside.
+// The host time of one rank. Names are those of the Program in the same RecordedProgram.
 struct RecordedHost {
   std::vector<HostPiece> pieces;
   std::vector<HostOperator> operators;
   std::vector<NameId> launches;  // the calls, in order
 };
 
+// What to rebuild, and how.
 struct RebuildOptions {
-  // Number N of ProfilerStep#N; otherwise the last step with GPU work that all ranks have.
+  // Number N of ProfilerStep#N. Default: the typical step with GPU work that all ranks have.
   std::optional<std::int64_t> step;
-  // Each launched op's own recorded launch delay and stream gap, where small, instead of the medians.
+  // Keep the recorded launch delay and stream gap of each operation, if small, instead of the learned
+  // constants.
   bool own_delays = false;
-  bool tf32_allowed = false;  // fp32 products ran on TF32 units; traces do not record it
+  bool tf32_allowed = false;  // fp32 GEMMs ran on TF32 units, which traces do not record
   bool host_pieces = true;    // RecordedProgram::host
-  // Called for a rank whose tasks stand: none of its events is looked at any more.
+  // Called for a rank after its tasks are built. Its events are not used after that.
   std::function<void(const RecordedRank&)> done_with{};
 };
 
-// A constant learned from operations that the rebuilt edges show not to have waited.
+// A constant learned from operations that, by the rebuilt edges, did not wait.
 struct LearnedConstant {
   DelayClass delay;
   double value_us = 0;
-  std::uint32_t clean = 0;  // operations it was learned from
-  std::uint32_t all = 0;    // operations of that kind
-  bool fallback = false;    // no clean operation: from related classes, or the smallest of all
+  std::uint32_t clean = 0;  // number of operations it was learned from
+  std::uint32_t all = 0;    // number of all operations of this class
+  bool fallback = false;    // no clean operation: learned from related classes, or the smallest value
 };
 
+// Facts about the recorded step of one rank, for reports and comparison.
 struct RecordedStepFacts {
   std::int32_t rank = 0;
   std::int64_t step_number = -1;  // -1: no ProfilerStep in the file; the whole trace is the step
   Interval step_us;               // measured step on the common clock
-  double gpu_window_end_us = 0;   // last GPU end of work launched in the step
+  double gpu_window_end_us = 0;   // last end of GPU work launched in the step
   TaskId step_end_task;           // the step ends with the end (or start) of this task
+  // The step ends with the start of `step_end_task`.
   bool step_ends_at_start = false;
-  std::optional<AllocatorPeak> memory;  // of the caching allocator in the step, where it was recorded
-  std::uint64_t left_over_kernels = 0;  // GPU work in the window whose launch lies before it
-  // Time of kernels, copies and fills in the window, and of those of them whose launch is lost: no call in the file
-  // launched them, and they are not left over from before it.
+  std::optional<AllocatorPeak> memory;  // of the caching allocator in the step, if recorded
+  std::uint64_t left_over_kernels = 0;  // GPU work in the window that was launched before it
+  // Microseconds of GPU work in the window, and of its part with lost launches: no call in the file launched
+  // it, and it is not left over from before.
   double gpu_work_us = 0, unlaunched_us = 0;
   double repaired_share = 0;  // RepairedTimes::share of the file
-  // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
-  double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)
-  double unexplained_wait_us = 0;  // of it, what no edge accounts for: left out of the replay
-  // Time in which GPU work that every rebuilt dependency allowed to start had not started, by recorded times, and
-  // how much work that was (more than 15 us late). No cause is known: the replay starts it in time.
+  // Microseconds of waiting, recorded and not explained by edges.
+  double recorded_wait_us = 0;     // recorded waiting in calls beyond their base cost
+  double unexplained_wait_us = 0;  // the part that no edge explains; the replay leaves it out
+  // Microseconds in which GPU work was ready by all rebuilt edges but had not started (recorded times), and
+  // number of such work (more than 15 us late). The cause is not known; the replay starts this work when it
+  // is ready.
   double gpu_late_us = 0;
   std::uint32_t late_gpu_work = 0;
-  std::uint32_t kept_starts = 0;  // starts and returns kept as recorded: they waited for work before the file
-  std::uint32_t graph_nodes = 0;  // later nodes of graph launches: they keep their recorded distances
-  // GPU work that began before its predecessor on the stream had ended.
+  // starts and returns kept as recorded, since they waited for work before the file
+  std::uint32_t kept_starts = 0;
+  std::uint32_t graph_nodes = 0;  // later nodes of CUDA graph launches, which keep their recorded distances
+  // GPU work that started before its predecessor on the stream had ended.
   std::uint32_t overlapping_kernels = 0;
-  std::array<double, kEdgeOriginCount> kept_delay_us{};      // recorded delays kept on edges, by origin
+  // microseconds of recorded delays kept on edges, by origin
+  std::array<double, kEdgeOriginCount> kept_delay_us{};
   std::array<std::uint32_t, kEdgeOriginCount> edge_count{};  // by origin
+  // Edges that are concluded instead of recorded, by origin.
   std::array<std::uint32_t, kEdgeOriginCount> inferred_edge_count{};
 };
 
-// What a report says about the files of a rank, so that what was read of them need not be kept.
+// Facts about the files of a rank for reports, so that the traces need not be kept.
 struct RecordedFileFacts {
   std::string profiler;                        // file name
-  std::optional<std::string> execution_trace;  // file name; none where it could not be joined
+  std::optional<std::string> execution_trace;  // file name; none if there is none or it could not be joined
   std::optional<std::int32_t> world_size;
-  std::string device;                            // name of the first GPU; empty: not in the file
+  std::string device;                            // name of the first GPU; empty: not recorded
   std::uint64_t event_count = 0;                 // of the whole file
-  std::map<std::string, std::uint64_t> skipped;  // events left out, by reason
+  std::map<std::string, std::uint64_t> skipped;  // number of events left out, by reason
   std::vector<SpecialStep> special_steps;        // of the whole file
 };
 
-// Every task of `program` has its work (TaskInfo::work):
-//   kernels    the Operation of the operator that launched them, from the execution trace or else from the
-//              profiler trace's shapes; of several kernels each its share (TaskInfo::work_times)
-//   copies     a transfer of the recorded size
-//   communication   CollectiveWork, also where it is not joined with other ranks
-//   CPU tasks  HostWork, `work_times` occurrences of the overhead; the second half of a call that waits is
-//              Waiting
-// What stays unknown is named in `coverage`; `program.works` gives monostate for it.
+// A recorded step as a Program. Every task of `program` has its work (TaskInfo::work):
+//   kernels         the Operation of the operator that launched them, from the execution trace or else from shapes
+//                   in the profiler trace; several kernels share it (TaskInfo::work_times)
+//   copies          a transfer of the recorded size
+//   communication   CollectiveWork, also if it is not joined with other ranks
+//   CPU tasks       HostWork, `work_times` occurrences of the overhead; the second half of a waiting call is Waiting
+// Unknown work is reported in `coverage`; `program.works` returns monostate for it.
 struct RecordedProgram {
   Program program;
-  std::vector<double> start_offset_us;          // [rank class]
-  double clock_uncertainty_us = 0;              // by so much the ranks' clocks may be apart; 0: they are one
+  std::vector<double> start_offset_us;  // [rank class] microseconds
+  double clock_uncertainty_us = 0;  // uncertainty between the clocks of ranks in microseconds; 0: one clock
   std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
   std::vector<RecordedStepFacts> facts;         // [rank class]
   std::vector<RecordedFileFacts> files;         // [rank class]
-  std::vector<RecordedHost> host;  // [rank class] the same CPU time as in the tasks, where asked for
+  std::vector<RecordedHost> host;            // [rank class] the CPU time of the tasks as pieces, if requested
   std::vector<KernelTimeCoverage> coverage;  // [rank class] recorded GPU time with known work
-  // [StackId] autograd's sequence number of the operator, which joins forward and backward; -1 where it has none.
+  // [StackId] autograd's sequence number of the operator, which links forward and backward; -1 if it has
+  // none.
   std::vector<std::int64_t> sequence_of_stack;
-  DelayTable delays;                     // what EdgeInfo::delay names
-  std::vector<ShapeGroup> shape_groups;  // of the steps of the files; empty: one shape, or it is not known
-  bool is_dry_run = false;     // its host times are of other programs, and its kernels have no names
-  bool channels_last = false;  // of a dry run: its convolutions find the layout that matrix units want
+  DelayTable delays;                     // the classes to which EdgeInfo::delay refers
+  std::vector<ShapeGroup> shape_groups;  // of the steps in the files; empty: one shape, or not known
+  bool is_dry_run = false;               // host times are from other programs, and kernels have no names
+  bool channels_last = false;            // of a dry run: convolutions have the layout that matrix units need
   std::vector<LearnedConstant> constants;
-  std::vector<std::string> notes;  // what a person should know: events skipped, ranks missing, ...
+  std::vector<std::string> notes;  // messages for the user: skipped events, missing ranks, ...
 };
 
-// Of all ranks.
+// Sum over all ranks.
 [[nodiscard]] KernelTimeCoverage work_coverage(const RecordedProgram& recorded);
 
 namespace detail {
 struct IndexedTrace;
 }
 
+// The traces of one rank, which must outlive all programs built from them.
 struct RecordedInput {
   const RecordedRank* kineto = nullptr;
-  const ExecutionTrace* execution_trace = nullptr;  // null where there is none
-  // What index_trace() made of the two; without it every rebuild makes its own.
+  const ExecutionTrace* execution_trace = nullptr;  // null: there is none
+  // Result of index_trace() for these traces; without it each rebuild computes it again.
   std::shared_ptr<const detail::IndexedTrace> index{};
 };
 
-// What every step of a file needs: whoever rebuilds several of them makes it once. Refers to the input's traces.
+// Computes everything that all steps of a file have in common. Refers to the traces of `input`.
 [[nodiscard]] std::shared_ptr<const detail::IndexedTrace> index_trace(const RecordedInput& input);
 
-// Errors: two files with the same rank, ranks missing from the world where collectives need them are noted
-// and not an error, no GPU work, no common step. An execution trace that does not belong to its profiler trace is
-// left out, with a note.
+// Rebuilds the Program of one step from the traces of all ranks. Errors: two files with the same rank, no GPU
+// work, no common step, a requested step that is missing. Missing ranks are not an error but a note. An
+// execution trace that does not belong to its profiler trace is left out with a note.
 [[nodiscard]] Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input,
                                                       const RebuildOptions& options = {});
 
-// An Error where a replay of this file alone would find nothing to replay.
+// Error if a replay of this file alone has nothing to replay.
 [[nodiscard]] Status can_be_replayed(const RecordedRank& rank);
 
 }  // namespace stepcast

@@ -1,3 +1,4 @@
+// Variants of a recorded Program for comparison with the replay.
 #include "stepcast/rebuild/recorded_variants.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-// Of edges from GPU work to other lanes.
+// Origins of edges from GPU work to other lanes.
 constexpr EdgeOrigin kWaitsForGpuWork[] = {EdgeOrigin::event, EdgeOrigin::tensor, EdgeOrigin::device_busy,
                                            EdgeOrigin::synchronization};
 
@@ -16,7 +17,8 @@ bool waits_for_gpu_work(EdgeOrigin origin) {
          std::end(kWaitsForGpuWork);
 }
 
-// Tasks keep their numbers: they are added in their topological order, which fewer edges do not break.
+// A copy of the block without waits for GPU work. Collectives become kernels with their measured length. Task
+// numbers stay the same, because tasks are added in topological order, which is still valid with fewer edges.
 Result<Block> thinned(const Block& block, const std::vector<Interval>& measured) {
   BlockBuilder builder(block.name(), block.role());
   for (const Lane& lane : block.lanes()) builder.add_lane(lane);
@@ -43,6 +45,7 @@ Result<Block> thinned(const Block& block, const std::vector<Interval>& measured)
   return std::move(builder).finish();
 }
 
+// Calls `visit` for every edge that is a hand-off between CPU threads.
 template <class Visit>
 void for_each_handoff(const Program& program, const DelayTable& delays, const Visit& visit) {
   for (std::size_t b = 0; b < program.blocks().size(); ++b) {

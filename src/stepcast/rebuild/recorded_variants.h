@@ -1,4 +1,5 @@
-// A recorded job under other rules, to compare replays with: made from its Program, not from its traces.
+// Variants of a recorded job under other rules, for comparison. They are made from its Program, not from its
+// traces.
 #pragma once
 
 #include <map>
@@ -9,12 +10,12 @@
 
 namespace stepcast {
 
-// One latency per sort of hand-off between CPU threads, the smallest over all ranks, instead of the recorded
-// ones: the same structure with other delays.
+// Replaces the recorded hand-off latencies between CPU threads by the smallest one of each class over all
+// ranks. The structure is unchanged, only delays differ.
 class SmallestHandoffs {
  public:
   explicit SmallestHandoffs(const RecordedProgram& recorded);
-  // Of the Program of `recorded`, or of a variant of it.
+  // Costs for the Program of `recorded`, or for a variant of it.
   [[nodiscard]] Costs costs(const Program& program) const;
 
  private:
@@ -22,11 +23,11 @@ class SmallestHandoffs {
   std::map<DelayId, double> smallest_us_;
 };
 
-// Waits cut to their base cost: no edges between GPU work but the order of each stream, no edges from GPU work
-// back to the CPU, no joint end of collectives (each rank's keeps its recorded duration). No delay can say
-// that an edge is not there, so this is another structure: same tasks, fewer edges. Its facts count what is
-// left. Nothing joins ranks any more: this is one of them, so that those of all need not stand together. Names are those of
-// `recorded`.
+// One rank without dependencies on GPU work: waits have their base cost, GPU work is ordered only by its
+// stream, no edge leads from GPU work to the CPU, and collectives keep the recorded duration of the rank.
+// This is a different structure with the same tasks and fewer edges, since no delay can express a missing
+// edge. The facts count the remaining edges. Ranks are independent of each other, so each one is a separate
+// Program, which saves memory. Names are those of `recorded`.
 [[nodiscard]] Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded,
                                                                RankClassId c);
 

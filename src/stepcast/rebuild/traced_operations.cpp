@@ -1,3 +1,6 @@
+// Collects the operations of an execution trace. Two passes over the tree of operators ensure that each piece
+// of work is counted once: from the outside in, kernel operators claim everything below them; from the inside
+// out, composite operators claim work that nothing below them counted.
 #include "stepcast/rebuild/traced_operations.h"
 
 #include <algorithm>
@@ -15,17 +18,20 @@ namespace {
 using detail::ParsedArguments;
 using Index = std::int32_t;
 
+// Table-batched embedding lookups of FBGEMM, by the names of their operators; forward and backward.
 bool is_table_lookup(std::string_view name) {
   return name.find("embedding_codegen_lookup_") != std::string_view::npos || name == "LookupFunction";
 }
 bool is_table_lookup_backward(std::string_view name) {
   return name.find("LookupFunction_") != std::string_view::npos || name == "LookupFunctionBackward";
 }
+// Lookups with a dense gradient, which are paired separately.
 bool has_dense_gradient(std::string_view name) {
   return name.find("dense_embedding") != std::string_view::npos ||
          name.find("Function_Dense") != std::string_view::npos;
 }
 
+// Collects the operations of one trace.
 class Collector {
  public:
   Collector(const ExecutionTrace& trace, const TracedOperationsOptions& options)
@@ -38,12 +44,13 @@ class Collector {
 
   TracedOperations run() {
     link();
-    // Operators before what they call: who stands for it is known when it is reached.
+    // From outer to inner operators: the operator that counts a node is known before its children are
+    // visited.
     for (const Index node : outermost_first_) enter(node);
-    // And what was called before its callers: whether anything below counted is known then.
+    // From inner to outer operators: whether anything below a node counted is known when the node is visited.
     for (auto it = outermost_first_.rbegin(); it != outermost_first_.rend(); ++it) leave(*it);
     std::ranges::stable_sort(out_.operations, {}, &TracedOperation::node);
-    // Work below an operator that stands in for it belongs to that one.
+    // Work below an operator that counts it belongs to that operator.
     for (const Index node : outermost_first_) {
       const Index parent = parent_[static_cast<std::size_t>(node)];
       Index& own = out_.stands_for[static_cast<std::size_t>(node)];
@@ -56,7 +63,8 @@ class Collector {
   [[nodiscard]] const EtNode& node_at(Index i) const { return trace_.nodes[static_cast<std::size_t>(i)]; }
   [[nodiscard]] std::string_view name_of(Index i) const { return trace_.names.text(node_at(i).name); }
 
-  // Parents and the order of the visit. Nodes in a circle of parents, in damaged files, are never reached.
+  // Sets parents and the order of visits. Nodes in a cycle of parents, as in damaged files, are never
+  // visited.
   void link() {
     const std::size_t n = trace_.nodes.size();
     std::unordered_map<std::int64_t, Index> by_id;
@@ -81,25 +89,27 @@ class Collector {
       const Index node = stack.back();
       stack.pop_back();
       outermost_first_.push_back(node);
-      // The order of the program, so that the backward of a lookup comes behind its forward.
+      // In program order, so that the backward pass of a lookup comes after its forward pass.
       auto& below = children[static_cast<std::size_t>(node)];
       std::ranges::stable_sort(below, [&](Index a, Index b) { return node_at(a).order < node_at(b).order; });
       stack.insert(stack.end(), below.rbegin(), below.rend());
     }
   }
 
-  // The engine's node around a gradient function has no work of its own.
+  // The node that autograd's engine puts around a gradient function does no work.
   [[nodiscard]] OpRole role_at(Index i) const {
     const std::string_view name = name_of(i);
     return name.starts_with("autograd::engine::evaluate_function: ") ? OpRole::annotation : role_of(name);
   }
 
+  // The parsed inputs of a node.
   ParsedArguments inputs_of(Index i) const {
     const EtNode& node = node_at(i);
     return detail::parse_arguments(trace_.names.text(node.values), trace_.names.text(node.input_shapes),
                                    trace_.names.text(node.input_types), trace_.inputs(node));
   }
 
+  // The operations of a node. Error: the operator is not modelled, or its types are missing.
   Result<OperationList> operations_at(Index i) {
     const EtNode& node = node_at(i);
     const std::string_view name = name_of(i);
@@ -125,12 +135,13 @@ class Collector {
            (options_.tf32_convolutions && name.find("conv") != std::string_view::npos);
   }
 
-  // Neither an absent list nor one of empty texts says anything.
+  // True if the node has types: the list is neither missing nor made of empty texts.
   [[nodiscard]] bool has_types(const EtNode& node) const {
     return trace_.names.text(node.input_types).find_first_not_of("[]\", ") != std::string_view::npos;
   }
 
-  // The forward of a table lookup: what it was called with is not written at its backward.
+  // The forward node of a table lookup, found by sequence number, else the most recent lookup of the same
+  // kind. The backward node does not contain the arguments of the lookup.
   Index lookup_of(Index backward) {
     const std::string_view name = name_of(backward);
     for (std::size_t k = lookups_.size(); k-- > 0;) {
@@ -145,6 +156,7 @@ class Collector {
     return backward;
   }
 
+  // Adds the operations of a node.
   void count(Index i, OperationList&& operations) {
     if (operations.empty()) return;
     for (Operation& operation : operations)
@@ -154,12 +166,14 @@ class Collector {
     ++out_.launching_operators;
   }
 
+  // Records an operator without operations; the first reason is kept.
   void unmodelled(Index i, std::string why) {
     UnmodelledOperator& entry = out_.unmodelled[std::string(name_of(i))];
     if (entry.count++ == 0) entry.why = std::move(why);
     ++out_.launching_operators;
   }
 
+  // First pass, see run().
   void enter(Index i) {
     const auto at = static_cast<std::size_t>(i);
     const Index parent = parent_[at];
@@ -172,16 +186,17 @@ class Collector {
     if (role != OpRole::kernel || calls_itself_[at]) return;
     Result<OperationList> operations = operations_at(i);
     if (!operations.ok()) {
-      // What it calls still counts.
+      // The operators that it calls still count.
       unmodelled(i, operations.error().message());
       contributes_[at] = true;
       return;
     }
-    // Nothing for the GPU, and so nothing below either.
+    // An empty list is a valid result: neither this operator nor the operators below it launch GPU work.
     out_.stands_for[at] = i;
     count(i, *std::move(operations));
   }
 
+  // Second pass, see run().
   void leave(Index i) {
     const auto at = static_cast<std::size_t>(i);
     if (out_.stands_for[at] < 0 && !contributes_[at] && !communicates_[at]) stand_in(i);
@@ -191,7 +206,7 @@ class Collector {
     if (communicates_[at]) communicates_[static_cast<std::size_t>(parent)] = true;
   }
 
-  // Nothing below this operator counted.
+  // Called if nothing below this operator counted: a composite operator counts itself.
   void stand_in(Index i) {
     const OpRole role = role_at(i);
     if (role == OpRole::composite) {
@@ -205,7 +220,7 @@ class Collector {
     } else if (role == OpRole::unknown && uses_gpu(i)) {
       unmodelled(i, "not known");
     }
-    // Whatever it is, it is not counted again by who called it.
+    // Its caller must not count it again, whatever the result is.
     if (role == OpRole::composite || (role == OpRole::unknown && uses_gpu(i)))
       contributes_[static_cast<std::size_t>(i)] = true;
   }
@@ -221,13 +236,13 @@ class Collector {
   const TracedOperationsOptions& options_;
   TracedOperations out_;
   std::vector<Index> parent_;
-  // [node] An operator that casts what it was called with and calls itself with that, as autocast does: the casts and the inner
-  // one count.
+  // [node] The operator casts its inputs and calls itself with them, as under autocast. The casts and the
+  // inner call count.
   std::vector<bool> calls_itself_;
   std::vector<Index> outermost_first_;
   std::vector<bool> contributes_;   // [node] something at or below it counted
-  std::vector<bool> communicates_;  // [node] a collective at or below it
-  std::vector<Index> lookups_;      // not yet followed by their backward
+  std::vector<bool> communicates_;  // [node] it or something below it is a collective
+  std::vector<Index> lookups_;      // forward lookups without their backward so far
 };
 
 }  // namespace
@@ -239,7 +254,7 @@ TracedOperations traced_operations(const ExecutionTrace& trace, const TracedOper
 Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace, const TracedOperations& traced,
                                                 const RecordedRank& recorded) {
   STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(recorded, trace));
-  // Of several identical iterations the first: `traced` holds the operations of one.
+  // Of several identical iterations only the first, since `traced` contains the operations of one.
   for (std::size_t i = 0; i < join.node_of_op.size(); ++i)
     if (join.repetition_of_op[i] > 0) join.node_of_op[i] = -1;
   return kernel_time_coverage(trace, traced, recorded, join.node_of_op);

@@ -1,4 +1,4 @@
-// How much of the recorded GPU time has a known work: what a kernel model can price.
+// How much of the recorded GPU time has known work that kernel models can price.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace stepcast {
 
-// GPU work without an Operation, of one operator.
+// GPU work of one operator without an Operation.
 struct UnmodelledWork {
-  std::size_t count = 0;  // kernels, copies and fills
+  std::size_t count = 0;  // number of kernels, copies and fills
   Microseconds time;
-  std::string why;  // of the first
+  std::string why;  // reason for the first one
 };
 
-// Which share of the recorded GPU time belongs to work that is known.
+// The recorded GPU time by whether its work is known.
 struct KernelTimeCoverage {
   Microseconds computation;             // kernels, copies and fills without communication
-  Microseconds modelled;                // of these: those with an Operation
-  Microseconds communication;           // not part of the above
-  Microseconds communication_modelled;  // of these: those whose kind and size are recorded
-  Microseconds unlinked;                // that no traced operator launched; not part of the above
-  std::map<std::string, Microseconds> time_of_operator;  // modelled: by the operator that counts the work
+  Microseconds modelled;                // part of `computation` with an Operation
+  Microseconds communication;           // not included in `computation`
+  Microseconds communication_modelled;  // part of `communication` with recorded kind and size
+  Microseconds unlinked;                // not launched by a traced operator; not included above
+  std::map<std::string, Microseconds> time_of_operator;  // modelled time by the operator that counts the work
   std::map<std::string, UnmodelledWork> unmodelled;      // by the innermost operator
 };
 KernelTimeCoverage& operator+=(KernelTimeCoverage& sum, const KernelTimeCoverage& more);

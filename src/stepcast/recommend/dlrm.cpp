@@ -1,3 +1,4 @@
+// Sizes and checks of recommendation models and sharding plans.
 #include "stepcast/recommend/dlrm.h"
 
 #include <array>
@@ -12,6 +13,7 @@
 namespace stepcast {
 namespace {
 
+// The value with this name; empty if there is none.
 template <class T, std::size_t kCount>
 std::optional<T> find_name(const std::array<T, kCount>& all, std::string_view text) {
   for (const T value : all)
@@ -19,6 +21,7 @@ std::optional<T> find_name(const std::array<T, kCount>& all, std::string_view te
   return std::nullopt;
 }
 
+// Weights and biases of an MLP.
 double mlp_parameters(std::int64_t input, const std::vector<std::int64_t>& layers) {
   double parameters = 0;
   for (const std::int64_t width : layers) {
@@ -28,6 +31,7 @@ double mlp_parameters(std::int64_t input, const std::vector<std::int64_t>& layer
   return parameters;
 }
 
+// An error that names the table.
 Error of_table(const Dlrm& model, std::size_t table) {
   return Error::at("", fmt::format("table `{}`", model.tables[table].name));
 }
@@ -63,6 +67,7 @@ std::optional<DlrmStack> parse_dlrm_stack(std::string_view text) {
 }
 
 std::optional<std::int32_t> parse_dlrm_release(std::string_view text) {
+  // Rounds of MLPerf Training, and the year and month of the containers of their submissions.
   constexpr std::array<std::pair<std::string_view, std::int32_t>, 9> kRounds{{{"v0.7", 2006},
                                                                               {"v1.0", 2105},
                                                                               {"v1.1", 2109},
@@ -109,6 +114,8 @@ double Dlrm::dense_parameters() const {
 }
 
 double Dlrm::flops_per_sample() const {
+  // 6 FLOPs per parameter and sample: multiply and add, forward and twice backward. The dot interaction is
+  // added.
   double flops = 6 * dense_parameters();
   if (interaction == Interaction::dot && !tables.empty()) {
     const double vectors = static_cast<double>(tables.size()) + 1;
@@ -145,7 +152,7 @@ Status Dlrm::check() const {
       return of_table(*this, t).found(fmt::format("skew {}", table.skew)).expected("an exponent from 0 to 4");
     if (element_size(table.dtype).value() <= 0)
       return of_table(*this, t).found("an unknown dtype").expected("fp32, fp16 or bf16");
-    // Where widths differ, a projection would have to make them equal.
+    // The dot product needs equal widths. A projection for unequal widths is not modelled.
     if (interaction == Interaction::dot && (table.dim != tables.front().dim)) {
       return of_table(*this, t)
           .found(fmt::format("dim {}", table.dim))
@@ -188,7 +195,8 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
             .found(fmt::format("rank {}", rank))
             .expected(fmt::format("a rank from 0 to {}", n_ranks - 1));
       }
-      // A rank may hold several column shards in TorchRec; here it then holds one wider shard.
+      // In TorchRec a rank may have several column shards of a table. Here such a rank has to have one wider
+      // shard.
       if (!seen.insert(rank).second)
         return of_table(model, t).found(fmt::format("rank {} twice", rank)).expected("every rank once");
     }
@@ -210,6 +218,7 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
   return Ok{};
 }
 
+// Every rank of `plan.ranks` has one shard; data_parallel has one copy on each of the `n_ranks` ranks.
 std::vector<TableShard> shards_of(std::uint32_t table, const TablePlan& plan, std::int64_t n_ranks) {
   std::vector<TableShard> shards;
   if (plan.kind == ShardingKind::data_parallel) {

@@ -1,3 +1,4 @@
+// Builds the Forecast of a recommendation model from its predicted step.
 #include "stepcast/recommend/dlrm_forecast.h"
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 
 namespace stepcast {
 
+// Parameters include the tables. Memory is that of the fullest rank.
 Forecast dlrm_forecast(const DlrmStepModel& steps, const DlrmStep& step, const Platform& platform,
                        const ShardingPlan& plan, const ForecastOptions& options) {
   const Dlrm& model = steps.model();

@@ -1,5 +1,5 @@
-// What is said of the step of a recommendation model beside its time: its Forecast, and what it would gain from faster
-// resources.
+// The forecast of a recommendation model besides its step time: memory, throughput, coverage and time by
+// cause, and the gain from faster resources.
 #pragma once
 
 #include "stepcast/analyze/forecast.h"
@@ -10,12 +10,13 @@
 
 namespace stepcast {
 
-// `step` is of the sharding that `steps` priced last.
+// `step` is the prediction for the sharding that `steps` predicted last; the breakdown uses its simulated
+// timeline.
 [[nodiscard]] Forecast dlrm_forecast(const DlrmStepModel& steps, const DlrmStep& step,
                                      const Platform& platform, const ShardingPlan& plan,
                                      const ForecastOptions& options = {});
 
-// Of the sharding that `steps` priced last.
+// How the step time reacts to faster resources, for the sharding that `steps` predicted last.
 [[nodiscard]] Result<Sensitivity> dlrm_sensitivity(const DlrmStepModel& steps);
 
 }  // namespace stepcast

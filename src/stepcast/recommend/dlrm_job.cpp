@@ -1,3 +1,5 @@
+// Reads the description of a recommendation model from TOML or JSON, and embedding tables from CSV. All
+// members are checked against their ranges, since files come from users.
 #include "stepcast/recommend/dlrm_job.h"
 
 #include <algorithm>
@@ -24,9 +26,11 @@
 namespace stepcast {
 namespace {
 
+// Default batch per rank.
 constexpr std::int64_t kSamplesPerRank = 8192;
 constexpr std::size_t kMostTables = 100'000;
 
+// A list of layer widths; empty if the key is missing. Error: not a list of whole numbers from 1 to 2^20.
 Result<std::optional<std::vector<std::int64_t>>> widths(ObjectReader& keys, std::string_view key) {
   const JsonValue* value = keys.take(key);
   if (value == nullptr) return std::optional<std::vector<std::int64_t>>{};
@@ -42,6 +46,7 @@ Result<std::optional<std::vector<std::int64_t>>> widths(ObjectReader& keys, std:
   return std::optional{std::move(out)};
 }
 
+// The optimizer with the name under `key`; `otherwise` if the key is missing.
 Result<OptimizerKind> optimizer(ObjectReader& keys, std::string_view key, OptimizerKind otherwise) {
   std::string word;
   STEPCAST_TRY(keys.optional(key, word));
@@ -50,6 +55,7 @@ Result<OptimizerKind> optimizer(ObjectReader& keys, std::string_view key, Optimi
   return keys.error(key).found(fmt::format("`{}`", word)).expected(table_optimizer_names());
 }
 
+// TOML, or JSON if the text begins with '{'.
 Result<JsonValue> document(std::string_view text, const std::string& name) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') return parse_json(text, name);
@@ -58,13 +64,14 @@ Result<JsonValue> document(std::string_view text, const std::string& name) {
 
 }  // namespace
 
+// The cell has 17 numbers joined by '-'.
 Result<std::array<double, 17>> read_reuse_shares(const CsvRows& rows) {
   std::string_view cell = rows.cell("reuse");
   std::array<double, 17> shares{};
   std::size_t n = 0;
   double sum = 0;
   while (!cell.empty()) {
-    // A share may be written as 1e-05.
+    // A share may be written as 1e-05, so a '-' after 'e' does not end it.
     std::size_t end = cell.find('-', 1);
     while (end != std::string_view::npos && (cell[end - 1] == 'e' || cell[end - 1] == 'E'))
       end = cell.find('-', end + 1);
@@ -90,6 +97,8 @@ DlrmTraining DlrmJob::training_on(std::int64_t n_ranks) const {
   return out;
 }
 
+// A file counts as one if it has keys of a recommendation model. A broken TOML file counts, too, so that the
+// reader can report its error.
 bool is_dlrm_job(const std::string& model) {
   if (dlrm_preset(model)) return true;
   std::error_code ignored;
@@ -103,6 +112,7 @@ bool is_dlrm_job(const std::string& model) {
   return preset != nullptr && preset->is_text() && dlrm_preset(preset->text()).has_value();
 }
 
+// Presets of MLPerf run on HugeCTR with fp16, those of NVIDIA's examples on the stack `nvidia`.
 Result<DlrmJob> read_dlrm_job(const std::string& preset_or_file) {
   if (std::optional<Dlrm> preset = dlrm_preset(preset_or_file)) {
     DlrmJob job;
@@ -218,6 +228,7 @@ Status read_training(ObjectReader& keys, DlrmTraining& training) {
 
 }  // namespace
 
+// The settings are put into a JSON object, so that the reader of files checks them.
 Status set_training(const std::vector<std::pair<std::string, std::string>>& settings,
                     DlrmTraining& training) {
   JsonValue said = JsonValue::object();

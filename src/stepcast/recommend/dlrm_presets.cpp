@@ -1,3 +1,4 @@
+// Reads the table of published models, tables/dlrm_presets.json.
 #include "stepcast/recommend/dlrm_presets.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace {
 STEPCAST_MEMBERS(kDlrm, &Dlrm::name, &Dlrm::dense_features, &Dlrm::interaction);
 STEPCAST_MEMBERS(kDlrmTable, &EmbeddingTable::dim, &EmbeddingTable::skew);
 
+// The list of whole numbers under `key`; empty if it is missing.
 std::vector<std::int64_t> whole_numbers(ObjectReader& keys, std::string_view key) {
   const JsonValue* list = keys.take(key);
   std::vector<std::int64_t> out;
@@ -26,8 +28,9 @@ std::vector<std::int64_t> whole_numbers(ObjectReader& keys, std::string_view key
   return out;
 }
 
-// A row of tables/dlrm_presets.json. Its tables have one width and one popularity of values, Zipf's law, which is assumed;
-// `lookups`: of each table per sample, otherwise 1; `why` is for readers.
+// Reads a row of tables/dlrm_presets.json. All embedding tables of a preset have the same width and the same
+// popularity of values (Zipf's law, which is assumed). `lookups` is per table and sample, default 1. `why` is
+// a note for readers of the file.
 Result<Dlrm> read_dlrm_preset(ObjectReader& keys) {
   Dlrm model;
   EmbeddingTable table;

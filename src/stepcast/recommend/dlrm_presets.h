@@ -1,5 +1,5 @@
-// Published recommendation models by name. Sizes as in the public repositories of MLCommons, NVIDIA and TorchRec and
-// in the papers of the multi-GPU model; docs/dlrm.md says what of each is assumed.
+// Published recommendation models by name. Sizes are those of the public repositories of MLCommons, NVIDIA
+// and TorchRec, and of the papers about the multi-GPU model. docs/dlrm.md lists what is assumed.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,10 @@
 
 namespace stepcast {
 
-// Nothing for another name. `dlrm-multi-gpu` has no tables: a table file brings them.
+// The model with this name; empty for an unknown name. `dlrm-multi-gpu` has no tables, they come from a table
+// file.
 [[nodiscard]] std::optional<Dlrm> dlrm_preset(std::string_view name);
+// The names of all presets.
 [[nodiscard]] std::vector<std::string> dlrm_names();
 
 }  // namespace stepcast

@@ -1,3 +1,6 @@
+// Writes the step of a recommendation model as a Program. All ranks have the same tasks in the same order;
+// the times of lookups and exchanges are left at zero and set per sharding (dlrm_step.cpp). The behaviour of
+// each software stack is a set of switches, DlrmBehavior.
 #include "stepcast/recommend/dlrm_program.h"
 
 #include <algorithm>
@@ -14,33 +17,37 @@
 namespace stepcast {
 namespace {
 
-constexpr double kFirstBucketBytes = 1 << 20, kBucketBytes = 25.0 * (1 << 20);  // of DistributedDataParallel
+constexpr double kFirstBucketBytes = 1 << 20,
+                 kBucketBytes = 25.0 * (1 << 20);  // buckets of DistributedDataParallel
 
-// An operator of an eager framework that launches a kernel: T1 + T2 + T3 + T4 of the shipped hosts (A100 39 us, H100
-// 42, MI300X 39), and T4 + T5 for each further kernel.
+// Host time in microseconds of an operator that launches a kernel in an eager framework: T1 + T2 + T3 + T4 of
+// the shipped host tables (A100 39 us, H100 42 us, MI300X 39 us). Each further kernel of the operator takes
+// T4 + T5.
 constexpr double kOperatorUs = 40, kFurtherKernelUs = 8;
-// Before the first operator of a step of plain PyTorch and behind the last one (T1 "after (step begin)" and "(step end)" of the
-// shipped host of the H100: 0.5 ms each).
+// Host time before the first operator of a step and after the last one, for plain PyTorch. Source: T1 "after
+// (step begin)" and "(step end)" of the shipped host table of the H100, 0.5 ms each.
 constexpr double kAroundStepUs = 1000;
-// Operators of torch.autocast for a product: casts of weights and biases, backward casts of their gradients; two of the four
-// DLRMs of data/measured/dry_run.
+// Operators of torch.autocast per GEMM: casts of weights and biases, and backward casts of their gradients.
+// Source: two of the four DLRMs of data/measured/dry_run.
 constexpr double kCastsOfProduct = 2;
-constexpr double kLaunchUs = 6;         // of a kernel from C++
-constexpr double kInputOperators = 38;  // of TorchRec's input distribution, without those that launch
-constexpr double kStreamGapUs = 2.5;    // between kernels of a graph
-// Releases from which HugeCTR orders indices a batch ahead and exchanges beside the dense part: with hybrid embeddings, and
-// with collections of tables with several lookups.
+constexpr double kLaunchUs = 6;  // host time to launch a kernel from C++
+// Operators of TorchRec's input distribution that launch no kernel.
+constexpr double kInputOperators = 38;
+constexpr double kStreamGapUs = 2.5;  // gap between kernels of a CUDA graph
+// First releases in which HugeCTR sorts indices one batch ahead and overlaps exchanges with the dense part:
+// for hybrid embeddings, and for tables with several lookups per sample.
 constexpr std::int32_t kIndicesBeside = 2109, kCollectionsBeside = 2306;
-constexpr double kIndexPasses = 10;  // of the hybrid embedding over the indices of the whole batch
+constexpr double kIndexPasses = 10;  // passes of the hybrid embedding over the indices of the whole batch
 
-// All ranks, by what they exchange.
+// Groups of all ranks, one per kind of exchange, so that waiting time is reported by kind.
 struct DlrmGroups {
   GroupId world{}, inputs{}, vectors{}, gradients{}, tables{};
 };
 
-// Writes the block of one rank; every rank gets the same tasks in the same order.
+// Writes the block of one rank. Every rank gets the same tasks in the same order.
 class RankBlock {
  public:
+  // `alone`: the job has one rank, so there are no collectives.
   RankBlock(Program& program, const DlrmBehavior& habits, const DlrmTraining& training,
             const DlrmGroups& groups, bool alone)
       : program_(program),
@@ -56,10 +63,12 @@ class RankBlock {
     input_ = block_.add_lane({LaneKind::gpu_stream, "inputs"});
     copy_ = block_.add_lane({LaneKind::gpu_stream, "copies"});
     if (habits.weights_beside) weights_ = block_.add_lane({LaneKind::gpu_stream, "gradients of weights"});
-    // Where most shardings reduce no table, what they do reduce must not queue behind the dense gradients.
+    // A stream for tables on every rank. Few shardings have any; their all-reduce must not queue behind that
+    // of the dense gradients.
     tables_ = habits.hybrid ? reduce_ : block_.add_lane({LaneKind::gpu_stream, "gradients of tables"});
   }
 
+  // Writes the step in program order. Returns the tasks with times that depend on the sharding.
   DlrmTasks write(const detail::DenseParts& parts) {
     DlrmTasks tasks;
     if (habits_.host_us > 0) {
@@ -97,7 +106,8 @@ class RankBlock {
     run(parts.top);
     run(parts.loss);
     if (exchanges_inputs && habits_.pipelined_input) {
-      // Those of the next batch; the host has to know how much comes from each rank.
+      // The inputs of the next batch. The host waits for them, because it needs to know how much each rank
+      // sends.
       exchange_inputs();
       host_waits_for_ = Moment::end_of(tasks.input_exchange);
     }
@@ -113,13 +123,14 @@ class RankBlock {
                                            exchanged(CollectiveOp::all_to_all, groups_.gradients));
       gradients = {Moment::end_of(tasks.gradient_exchange)};
     }
-    // One rank has the gradient of its bottom MLP from all others first.
+    // With the bottom MLP on one rank, that rank first needs its gradient from all other ranks.
     run(parts.next_inputs);
     if (!habits_.one_stream) {
       run(parts.bottom_backward, habits_.bottom_on_one_rank ? gradients : std::vector<Moment>{});
       reduce_now();
     }
     if (tasks.table_reduction.valid()) gradients.push_back(Moment::end_of(tasks.table_reduction));
+    // A sorted backward pass launches 12 kernels, one with atomic updates 3.
     tasks.lookup_backward =
         kernel("lookup backward", KernelClass::embedding, habits_.sorted_backward ? 12 : 3, gradients);
     ready_after_ = Moment::end_of(tasks.lookup_backward);
@@ -134,11 +145,12 @@ class RankBlock {
  private:
   NameId name(std::string_view text) { return program_.names.intern(text); }
 
-  // How much is the sharding's to say.
+  // A collective of unknown size; the sharding determines it.
   WorkId exchanged(CollectiveOp op, GroupId group) {
     return program_.works.intern(CollectiveWork{op, DType::unknown, Bytes{}, group});
   }
 
+  // Adds a collective on all ranks. It starts after the moments in `after`.
   TaskId collective(LaneId lane, std::string_view what, const std::vector<Moment>& after, WorkId work = {}) {
     const Moment launched = launch(1);
     const TaskId task = block_.add_task(lane,
@@ -153,7 +165,9 @@ class RankBlock {
     return task;
   }
 
-  // `further`: all kernels are of the operator before. `in_front_us`: of operators in front of it.
+  // Adds the host time to launch `kernels` kernels and returns the moment at which they are launched (none
+  // with CUDA graphs). `further`: all of them belong to the operator before. `in_front_us`: operators without
+  // kernels in front of it.
   Moment launch(double kernels, bool further = false, double in_front_us = 0) {
     if (habits_.graphs) return {};
     const double first_us = further ? habits_.further_kernel_us : habits_.operator_us;
@@ -165,12 +179,14 @@ class RankBlock {
     return Moment::end_of(task);
   }
 
+  // Adds a kernel with a time that the sharding sets. `kernels` is the number of launches it represents.
   TaskId kernel(std::string_view what, KernelClass kernel_class, double kernels,
                 const std::vector<Moment>& after) {
     return on_gpu(compute_, {.kind = TaskKind::kernel, .kernel_class = kernel_class, .name = name(what)},
                   launch(kernels), after);
   }
 
+  // Adds a task on a stream. On the compute stream it starts a stream gap after the previous kernel.
   TaskId on_gpu(LaneId lane, const TaskInfo& info, const Moment& launched, const std::vector<Moment>& after) {
     const TaskId task = block_.add_task(lane, info, Microseconds{});
     if (launched != Moment{}) block_.add_edge(launched, task, Microseconds{}, {.origin = EdgeOrigin::launch});
@@ -187,6 +203,8 @@ class RankBlock {
   TaskId run(const std::vector<detail::DenseOp>& ops, std::vector<Moment> after = {}) {
     return run(compute_, ops, std::move(after));
   }
+  // Adds operations in order. `after` delays the first one. Gradients are reduced when a bucket is full.
+  // Returns the last task.
   TaskId run(LaneId lane, const std::vector<detail::DenseOp>& ops, std::vector<Moment> after = {}) {
     TaskId last{};
     for (const detail::DenseOp& op : ops) {
@@ -214,10 +232,12 @@ class RankBlock {
     return last;
   }
 
+  // Bytes per element of gradients on the links.
   [[nodiscard]] double gradient_bytes() const {
     return element_size(habits_.exchanged(training_.dtype)).value();
   }
 
+  // Adds the all-reduce of all gradients that are ready and not yet reduced.
   void reduce_now() {
     if (alone_ || ready_bytes_ <= 0) return;
     first_bucket_ = false;
@@ -243,13 +263,14 @@ class RankBlock {
   Moment ready_after_{};
   bool first_bucket_ = true;
   std::vector<Moment> reduced_;
-  TaskId before_{};          // on the stream of the computation
-  TaskId weights_before_{};  // on that of gradients of weights
-  Moment host_waits_for_{};  // before it launches anything else
+  TaskId before_{};          // last task on the compute stream
+  TaskId weights_before_{};  // last task on the stream of weight gradients
+  Moment host_waits_for_{};  // the host waits for this before its next launch
 };
 
 }  // namespace
 
+// What each stack does. For HugeCTR, the release decides whether exchanges overlap the dense part.
 DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions, bool one_hot) {
   DlrmBehavior h;
   switch (training.stack) {
@@ -298,6 +319,7 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
   return h;
 }
 
+// The limit is the largest job that is laid out.
 Status check_dlrm_ranks(std::int64_t n_ranks) {
   if (n_ranks >= 1 && n_ranks <= 4096) return Ok{};
   return Error::at("", "GPUs").found(fmt::format("{}", n_ranks)).expected("1 to 4096");

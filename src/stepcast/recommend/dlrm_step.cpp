@@ -1,3 +1,6 @@
+// Prices the steps of a recommendation model. The Program is built and the dense part priced once. A sharding
+// then changes only the durations of lookups and exchanges; the search evaluates it on a reduced model
+// (detail/dlrm_skeleton.h), and predict() simulates the whole Program.
 #include "stepcast/recommend/dlrm_step.h"
 
 #include <algorithm>
@@ -25,13 +28,15 @@
 namespace stepcast {
 namespace {
 
-constexpr double kReserveBytes = 1.5 * 1024 * 1024 * 1024;  // context, libraries, fragments
-constexpr double kHostMemoryBytes = 256 * kGiB;             // of a node, for each of its GPUs
-constexpr double kStructureBand = 0.14;  // half-width in ln of what the model of a stack leaves out
-constexpr double kSharedShare = 0.6;     // of the bands of parts that goes the same way
-// Of that width over several nodes: what systems left out in turn have shown (docs/constants.md).
+// GPU memory for context, libraries and fragmentation
+constexpr double kReserveBytes = 1.5 * 1024 * 1024 * 1024;
+constexpr double kHostMemoryBytes = 256 * kGiB;  // assumed host memory of a node per GPU
+constexpr double kStructureBand = 0.14;          // half-width in ln of the error of a stack's model itself
+constexpr double kSharedShare = 0.6;             // share of the bands of parts that is correlated
+// Factor on the bands for jobs on several nodes. Source: systems left out of the calibration in turn
+// (docs/constants.md).
 constexpr double kSeveralNodes = 0.65;
-constexpr double kLeftOut = 0.05;  // in ln, upwards alone: what it leaves out makes steps longer
+constexpr double kLeftOut = 0.05;  // in ln, upwards only: omitted work makes steps longer
 
 const double kEndless = std::numeric_limits<double>::infinity();
 using detail::RankLookups;
@@ -40,6 +45,7 @@ bool one_hot(const Dlrm& model) {
   return std::ranges::all_of(model.tables, [](const EmbeddingTable& t) { return t.pooling <= 1; });
 }
 
+// Bytes of activations of one rank: an estimate from the widths of all layers.
 double activation_bytes(const Dlrm& model, const DlrmTraining& training, double batch) {
   double elements =
       2.0 * static_cast<double>(model.interaction_width()) + 3.0 * static_cast<double>(model.sum_of_dims());
@@ -50,6 +56,7 @@ double activation_bytes(const Dlrm& model, const DlrmTraining& training, double 
   return batch * elements * (half ? 2 : 4);
 }
 
+// Scales an estimate so that its time is at least `us`.
 void no_shorter_than(double us, Estimate& e) {
   const double factor = us / e.time.value();
   if (!(factor > 1)) return;
@@ -63,12 +70,12 @@ struct DlrmStepModel::Impl {
   DlrmTraining training;
   DlrmBehavior habits;
   Platform platform;
-  std::unique_ptr<const Platform> links;  // instead of those of the platform
+  std::unique_ptr<const Platform> links;  // links to use instead of those of the platform; may be null
   std::unique_ptr<StepPricer> link_prices;
   DlrmWhatIf what_if;
   std::int64_t n_ranks = 1, gpus_per_node = 1;
   StepPricer prices;
-  DlrmProgram built;  // of all ranks
+  DlrmProgram built;  // the Program of all ranks
   std::unique_ptr<Plan> plan;
   std::unique_ptr<Costs> costs;
   Timeline timeline;
@@ -77,12 +84,13 @@ struct DlrmStepModel::Impl {
   detail::DlrmGroupsOnNodes groups;
   LookupConstants lookup_constants;
   std::unique_ptr<detail::DlrmLoads> loads;
-  std::vector<RankLookups> rank_lookups;  // of the last sharding that was asked for
+  std::vector<RankLookups> rank_lookups;  // of the last sharding evaluated
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double exchange_band = 0, dense_band = 0;
-  double passes_us_per_column = 0;  // of a rank's samples: between its buffer and the exchange
-  detail::PlanLoads predicted;      // of the last predict()
-  detail::PlanLoads hybrid_loads;   // of the view that was asked for last
+  // kernels that copy or cast one column of a rank's samples, around the exchange
+  double passes_us_per_column = 0;
+  detail::PlanLoads predicted;     // of the last predict()
+  detail::PlanLoads hybrid_loads;  // of the view used last
   double dense_memory = 0;
   bool uses_host_memory = false;
 
@@ -102,7 +110,8 @@ struct DlrmStepModel::Impl {
     lookup_constants = constants;
     groups = detail::DlrmGroupsOnNodes::of(n, gpus_per_node);
     habits.processors = figures_of(platform.device).sm_count;
-    // Inside a node kernels exchange, and leave nothing for others to run beside; adapters do without the GPU.
+    // Inside a node, exchanges are kernels that leave no room for others. NICs transfer without the GPU, so
+    // overlap is possible on several nodes only.
     habits.indices_beside = habits.indices_beside && groups.n_nodes > 1;
     const double batch = static_cast<double>(training.global_batch) / static_cast<double>(n);
     const double states = 3 + rule_of(training.dense_optimizer).moments;
@@ -113,7 +122,7 @@ struct DlrmStepModel::Impl {
   [[nodiscard]] const Node& node_of_links() const { return links ? links->node : platform.node; }
   [[nodiscard]] StepPricer& transfers() { return link_prices ? *link_prices : prices; }
 
-  // No sharding could hold it.
+  // Error if a table exceeds the GPU and host memory of all ranks, so that no sharding can fit.
   [[nodiscard]] Status check_sizes() const {
     const double most =
         static_cast<double>(n_ranks) * (platform.device.memory_size.value() + kHostMemoryBytes);
@@ -129,7 +138,7 @@ struct DlrmStepModel::Impl {
   Status prepare() {
     STEPCAST_TRY(check_sizes());
     LearnedLookups learned;
-    // What was measured is FBGEMM, and tables of one type: that of the first one.
+    // Measured lookups are those of FBGEMM, for one dtype: that of the first table.
     if (habits.sorted_backward && !model.tables.empty()) {
       STEPCAST_ASSIGN(learned, learned_lookups(platform.models, platform.device, model.tables.front().dtype));
     }
@@ -147,7 +156,7 @@ struct DlrmStepModel::Impl {
     return Ok{};
   }
 
-  // Everything that no sharding changes.
+  // Prices everything that does not depend on the sharding: dense kernels, all-reduces and host time.
   Status price_dense() {
     DeviceTime device{prices.kernels().model(), platform.device};
     const DeviceFigures figures = figures_of(platform.device);
@@ -174,7 +183,8 @@ struct DlrmStepModel::Impl {
     price_passes(device);
     return Ok{};
   }
-  // Over what a rank sends and receives.
+  // Prices the passes over vectors around the exchange: copies to and from buffers, and casts to the dtype on
+  // the links.
   void price_passes(DeviceTime& device) {
     const std::int64_t columns = model.sum_of_dims();
     const std::int64_t elements = training.global_batch / n_ranks * columns;
@@ -186,13 +196,14 @@ struct DlrmStepModel::Impl {
       add({MovementShape{.kind = MovementKind::scatter, .elements = elements}, training.dtype}, 1);
     const DType own = habits.exchanged(training.dtype);
     if (n_ranks == 1 || training.exchange_dtype == DType::unknown || training.exchange_dtype == own) return;
-    // Cast before the exchange and back behind it.
+    // Cast before the exchange and back after it.
     const double bytes = element_size(own).value() + element_size(training.exchange_dtype).value();
     add({AmountShape{.bytes_read = bytes * static_cast<double>(elements),
                      .kernel_class = KernelClass::elementwise},
          own},
         2);
   }
+  // Writes the priced works into the costs of all ranks.
   void fill() {
     for (const BlockId block : built.blocks) {
       const std::span<const TaskInfo> tasks = built.program.block(block).tasks();
@@ -210,7 +221,7 @@ struct DlrmStepModel::Impl {
 
   [[nodiscard]] double available() const { return platform.device.memory_size.value(); }
 
-  // Of one node, and what the tables of its ranks take of it.
+  // Host memory of one node in bytes, and the most that the tables of the ranks of one node need.
   [[nodiscard]] double host_memory() const {
     return kHostMemoryBytes * static_cast<double>(std::min(gpus_per_node, n_ranks));
   }
@@ -221,14 +232,15 @@ struct DlrmStepModel::Impl {
     return *std::max_element(nodes.begin(), nodes.end());
   }
 
-  // Without a plan: hybrid.
+  // The loads of a plan; an empty plan means hybrid embedding.
   [[nodiscard]] const detail::PlanLoads& loads_of(const ShardingPlan& sharding,
                                                   std::size_t view = detail::DlrmLoads::kNominal) {
     if (!sharding.tables.empty()) return loads->of_plan(sharding, view);
     return hybrid_loads = loads->hybrid(view);
   }
 
-  // Tables that every rank has are parameters of the dense optimizer, all of their rows.
+  // Optimizer time of tables on every rank: they are parameters of the dense optimizer, which updates all
+  // rows.
   double update_us(double bytes) {
     if (!habits.replicated_apart || bytes <= 0) return 0;
     DeviceTime device{prices.kernels().model(), platform.device};
@@ -237,6 +249,7 @@ struct DlrmStepModel::Impl {
     const Operation& one = ops.front().operation;
     return static_cast<double>(ops.size()) * device.of(one, prices.kernels().price(one)).time.value();
   }
+  // Durations of the exchanges under these loads. Also keeps source and band of the vectors' all-to-all.
   Result<detail::DlrmExchanges> exchanges_of(const detail::PlanLoads& all) {
     detail::DlrmExchanges us;
     if (n_ranks <= 1) return us;
@@ -262,7 +275,7 @@ struct DlrmStepModel::Impl {
     return us;
   }
 
-  // [rank], until the next call.
+  // [rank] lookup times, valid until the next call. The what-if factor applies to the last rank.
   [[nodiscard]] std::span<const RankLookups> lookups_us(const detail::PlanLoads& all, std::size_t view) {
     rank_lookups.clear();
     for (std::size_t r = 0; r < all.ranks.size(); ++r) {
@@ -273,7 +286,7 @@ struct DlrmStepModel::Impl {
     return rank_lookups;
   }
 
-  // Writes the times of a sharding into the costs.
+  // Writes the times of a sharding into the costs of the Program.
   void apply(std::span<const RankLookups> lookups, const detail::DlrmExchanges& us) {
     const DlrmTasks& tasks = built.tasks;
     for (std::size_t r = 0; r < built.blocks.size(); ++r) {
@@ -288,13 +301,13 @@ struct DlrmStepModel::Impl {
     }
   }
 
-  // The length of the step alone.
+  // The step time in microseconds on the reduced model.
   [[nodiscard]] double end_us(const detail::PlanLoads& all, const detail::DlrmExchanges& us,
                               std::size_t view) {
     return skeleton.end_us(lookups_us(all, view), us);
   }
 
-  // What a task of a rank moves whose time is of the sharding, in the last prediction.
+  // Bytes that a task moves on a rank in the last prediction, for tasks that depend on the sharding.
   [[nodiscard]] double moved_bytes(std::size_t task, std::size_t rank) const {
     if (rank >= predicted.ranks.size()) return 0;
     const DlrmTasks& tasks = built.tasks;
@@ -303,7 +316,7 @@ struct DlrmStepModel::Impl {
     lookups += load.replicated;
     if (task == tasks.lookup.index()) return lookups.gathered_bytes;
     if (task == tasks.lookup_backward.index()) {
-      // A gradient for each lookup; distinct rows read and written.
+      // One gradient per lookup; distinct rows are read and written.
       const double row = lookups.lookups > 0 ? lookups.gathered_bytes / lookups.lookups : 0;
       return lookups.gathered_bytes + 2 * lookups.distinct_rows * row;
     }
@@ -314,6 +327,7 @@ struct DlrmStepModel::Impl {
     return tasks.input_exchange.valid() && task == tasks.input_exchange.index() ? load.input_bytes : 0;
   }
 
+  // Simulates the full Program under these loads.
   Status simulate(const detail::PlanLoads& all) {
     STEPCAST_ASSIGN(const detail::DlrmExchanges us, exchanges_of(all));
     uses_host_memory = all.host_memory;
@@ -325,7 +339,7 @@ struct DlrmStepModel::Impl {
     return us ? end_us(all, *us, detail::DlrmLoads::kNominal) : kEndless;
   }
 
-  // Mean over the plausible views; `loads_of_view` has the loads of one.
+  // Mean step time over the plausible views. `loads_of_view(view)` returns the loads of one view.
   template <class LoadsOfView>
   double expected_us(const detail::PlanLoads& nominal, const LoadsOfView& loads_of_view) {
     const Result<detail::DlrmExchanges> us = exchanges_of(nominal);
@@ -337,6 +351,7 @@ struct DlrmStepModel::Impl {
     return sum / static_cast<double>(kPlausibleLookups);
   }
 
+  // True if the loads fit the memory of all GPUs and hosts.
   [[nodiscard]] bool holds(const detail::PlanLoads& all) const {
     const double most = std::max(0.0, available() - dense_memory);
     return std::none_of(all.ranks.begin(), all.ranks.end(),
@@ -354,7 +369,7 @@ Result<DlrmStepModel> DlrmStepModel::create(const Dlrm& model, const DlrmTrainin
                                             const Platform& platform, std::int64_t n_ranks,
                                             const StepAssumptions& assumptions,
                                             const LookupConstants& lookups, const Platform* links) {
-  STEPCAST_TRY(check_dlrm_ranks(n_ranks));  // before a list of them is made
+  STEPCAST_TRY(check_dlrm_ranks(n_ranks));  // before a list of ranks is allocated
   auto impl = std::make_unique<Impl>(model, training, platform, n_ranks, assumptions, lookups, links);
   STEPCAST_TRY(impl->prepare());
   return DlrmStepModel{std::move(impl)};
@@ -397,7 +412,8 @@ double DlrmStepModel::expected_us(const ShardingPlan& plan, bool over_memory) {
   });
 }
 
-// The step is convex in the ranks' loads and treats ranks alike: no loads with this mean give a shorter one.
+// The step time is convex in the loads of the ranks and symmetric in the ranks. Therefore no loads with the
+// same mean give a shorter step.
 double DlrmStepModel::least_step_us() {
   const double us = impl_->step_us(impl_->loads->even());
   return us < kEndless ? us : 0;
@@ -417,7 +433,7 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   const std::vector<detail::RankLoad>& loads = m.predicted.ranks;
   DlrmStep step;
   const auto others = static_cast<double>(m.n_ranks - 1) / static_cast<double>(m.n_ranks);
-  double sum = 0, most = 0, most_forward = 0;  // lookups of the busiest rank, and of these its forward
+  double sum = 0, most = 0, most_forward = 0;  // lookups of the slowest rank, and their forward part
   for (std::size_t r = 0; r < loads.size(); ++r) {
     const detail::RankLoad& load = loads[r];
     DlrmRank rank{.lookup_us = m.loads->forward_us(load),
@@ -449,7 +465,8 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
     step.gradient_exchange_us = durations[m.built.tasks.gradient_exchange.index()];
   }
   const double us = m.timeline.end_us();
-  // Parts err partly together; the weights are their times.
+  // Errors of the parts are partly correlated. Each band is weighted by the share of its part in the step
+  // time.
   const auto lookups_of = [&](double us_of_way, Direction way) {
     return m.loads->lookups().estimate(std::max(us_of_way, 1.0), m.uses_host_memory, way);
   };
@@ -464,7 +481,7 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   const double dense_share = std::max(0.0, 1 - lookup_share - exchange_share);
   const double parts = kSharedShare * (lookup_share * lookup_band + exchange_share * m.exchange_band +
                                        dense_share * m.dense_band);
-  // Measured of HugeCTR alone.
+  // This factor was measured for HugeCTR only.
   const bool over_nodes = m.groups.n_nodes > 1 && m.training.stack == DlrmStack::hugectr;
   const double narrower = over_nodes ? kSeveralNodes : 1;
   const double band = std::exp(narrower * std::hypot(parts, kStructureBand));
@@ -489,6 +506,7 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   return step;
 }
 
+// Lists the slowest rank (longest lookups) of the last prediction.
 std::vector<ExplainedList> DlrmStepModel::explain() const {
   Impl& m = *impl_;
   const auto lookups_of = [&](std::size_t r) {
@@ -538,6 +556,7 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
   return {std::move(list)};
 }
 
+// Time by source of its estimate, averaged over the ranks.
 Coverage DlrmStepModel::coverage() const {
   Coverage coverage;
   const Impl& m = *impl_;

@@ -1,3 +1,6 @@
+// Measures how often rows are looked up in recorded batches. Files are read table by table, so that only one
+// table's indices are in memory at a time. Sizes are checked before memory is allocated, since files come
+// from users.
 #include "stepcast/recommend/measured_indices.h"
 
 #include <algorithm>
@@ -16,7 +19,7 @@ constexpr std::int64_t kMostMeasuredTables = 100'000;
 constexpr std::uint64_t kMostBags = std::uint64_t{1} << 32, kMostSamples = 1 << 24;
 constexpr std::uint64_t kMostLookupsOfATable = std::uint64_t{1} << 28;
 
-// Sums over tables and batches, of rows and of lookups by bin.
+// Accumulates reuse factors over tables and batches: rows and lookups per bin.
 class Totals {
  public:
   void add(const ReuseFactors& one) {
@@ -28,7 +31,7 @@ class Totals {
     sum_.distinct_rows += one.distinct_rows;
     sum_.hottest = std::max(sum_.hottest, one.hottest);
   }
-  // Of one of so many batches.
+  // The mean over `batches` batches. Shares are weighted by rows and by lookups.
   [[nodiscard]] ReuseFactors mean(std::uint64_t batches = 1) const {
     ReuseFactors mean = sum_;
     for (std::size_t k = 0; k < kReuseBins; ++k) {
@@ -45,9 +48,11 @@ class Totals {
   ReuseFactors sum_;
 };
 
-// One file, read table by table.
+// One .npz file, read table by table.
 class IndexFile {
  public:
+  // Opens the arrays and determines the numbers of tables and samples. `known`: the tables of the model, or
+  // null. Errors: missing arrays, sizes that do not match, too many tables or samples.
   static Result<IndexFile> of(const NpzFile& npz, const std::vector<EmbeddingTable>* known) {
     const std::string& name = npz.name();
     if (!npz.has("indices")) {
@@ -81,7 +86,7 @@ class IndexFile {
           .found(fmt::format("{} tables and {} bags", tables, numbers))
           .expected("1 to 100000 tables of at most 2^32 bags");
     }
-    // The last of tables x samples + 1 offsets is the number of indices.
+    // Offsets of tables x samples + 1 numbers include the end, which is the number of indices.
     const bool closed = !has_lengths && numbers % tables == 1 % tables && out.bags_->shape.size() == 1 &&
                         (tables > 1 || numbers > 1);
     const std::uint64_t bags = closed ? numbers - 1 : numbers;
@@ -113,7 +118,8 @@ class IndexFile {
   [[nodiscard]] std::uint64_t tables() const { return tables_; }
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
 
-  // The next table: lengths of its bags, and its indices behind those that are there.
+  // Reads the next table: the lengths of its bags, and its indices, which are appended to `indices`. Errors:
+  // negative lengths, falling offsets, more lookups than indices.
   Status next(std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& indices) {
     lengths.resize(samples_);
     if (has_lengths_) {
@@ -151,6 +157,7 @@ class IndexFile {
     return indices_.read(std::span{indices}.subspan(before));
   }
 
+  // Error if the file has more indices than the lengths describe.
   [[nodiscard]] Status finish() const {
     if (read_indices_ == indices_.count()) return Ok{};
     return Error::at(name_, "array indices")
@@ -164,15 +171,18 @@ class IndexFile {
   std::string name_;
   NpzArray indices_;
   std::optional<NpzArray> bags_;
+  // Form of the bags: lengths or offsets; and whether the offsets include the end.
   bool has_lengths_ = true, closed_ = false;
   std::uint64_t tables_ = 0, samples_ = 0, read_tables_ = 0, read_indices_ = 0;
   std::int64_t last_offset_ = 0;
 };
 
+// Totals of a whole file and over its batches.
 struct Sums {
   Totals all, batches;
 };
 
+// Statistics of one table from its bags.
 MeasuredTable table_of(std::string name, std::span<const std::int64_t> lengths,
                        std::span<const std::int64_t> indices, const ReuseFactors& reuse) {
   MeasuredTable t;
@@ -186,7 +196,7 @@ MeasuredTable table_of(std::string name, std::span<const std::int64_t> lengths,
   return t;
 }
 
-// Reuse in each batch of the samples of one table.
+// Adds the reuse factors of each complete batch of `batch_samples` samples of one table to `sums`.
 Status add_batches(std::int64_t batch_samples, std::span<const std::int64_t> lengths,
                    std::span<const std::int64_t> indices, std::int64_t rows, Sums& sums) {
   std::size_t from = 0;
@@ -201,6 +211,8 @@ Status add_batches(std::int64_t batch_samples, std::span<const std::int64_t> len
   return Ok{};
 }
 
+// Measures all files at once, table by table. With several files, the last result is that of all files
+// together.
 Result<std::vector<MeasuredIndices>> measure(std::vector<IndexFile> files, const MeasureOptions& options) {
   const std::uint64_t tables = files.front().tables();
   for (const IndexFile& file : files) {

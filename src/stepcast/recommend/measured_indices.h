@@ -1,12 +1,13 @@
-// Which rows recorded batches look up in embedding tables: .npz files with the tensors that table-batched lookups
-// take, and the reuse factors of every table in them.
+// Which rows recorded batches look up: reads .npz files with the tensors of table-batched lookups and
+// computes the reuse factors of every table.
 //
 //   STEPCAST_ASSIGN(const std::vector<MeasuredIndices> files, measure_indices({"batch.npz"}, {}));
 //   files[0].tables[3].reuse.of_rows, files[0].all.distinct_rows
 //   STEPCAST_TRY(use_indices(files[0], model));        // tables are priced as this batch has them
 //
-// Arrays of a file: `indices`, of all tables one after the other and sample by sample; and `lengths` of shape [tables,
-// samples], or `offsets` of tables x samples + 1 numbers (or tables x samples), where `tables` may give their number.
+// Arrays of a file: `indices` of all tables, table by table and sample by sample; and either `lengths` of
+// shape [tables, samples], or `offsets` with tables x samples + 1 numbers (or tables x samples). `tables` may
+// give the number of tables.
 #pragma once
 
 #include <cstdint>
@@ -20,43 +21,47 @@
 
 namespace stepcast {
 
-// One table in one batch, or in the mean of several.
+// The lookups of one table in one batch, or the mean of several batches.
 struct MeasuredTable {
   std::string name;
   ReuseFactors reuse;
-  double lookups_per_sample = 0;  // empty bags included
-  double empty_share = 0;         // of the bags
+  double lookups_per_sample = 0;  // mean, including empty bags
+  double empty_share = 0;         // share of empty bags
+  // Most lookups of one sample; largest index (-1: no lookups).
   std::int64_t longest_bag = 0;
   std::int64_t highest_index = -1;
 };
 
+// The result for one file, or for all files together.
 struct MeasuredIndices {
   std::string file;
   std::int64_t samples = 0;
   std::vector<MeasuredTable> tables;
-  // Rows of different tables are different rows: the totals that are published for a file.
+  // All tables together. Rows of different tables are different rows. Published totals have this form.
   ReuseFactors all;
-  // Mean over its batches of `batch_samples` consecutive samples, where they were asked for.
+  // Mean over batches of `batch_samples` consecutive samples, if requested.
   ReuseFactors mean_batch;
   std::int64_t batches = 0;
 };
 
+// Which tables are expected, and how batches are formed.
 struct MeasureOptions {
-  const std::vector<EmbeddingTable>* tables = nullptr;  // names and rows that indices have to be below
+  const std::vector<EmbeddingTable>* tables = nullptr;  // names, and numbers of rows that bound the indices
   std::int64_t batch_samples = 0;                       // 0: the whole file is one batch
 };
 
-// One for each file and, where there are several, one more for all samples of all files together, the data set.
-// Tables are measured one by one, so that a file may be larger than memory. Errors: those of the arrays; lengths that do
-// not add up, offsets that fall, indices out of range; files with different tables.
+// Measures the files. One result per file; with several files, one more for all samples together. Tables are
+// measured one by one, so a file may be larger than memory. Errors: arrays that cannot be read, lengths that
+// do not sum up to the number of indices, falling offsets, indices out of range, files with different numbers
+// of tables.
 [[nodiscard]] Result<std::vector<MeasuredIndices>> measure_indices(const std::vector<std::string>& files,
                                                                    const MeasureOptions& options);
-// Of files in memory, {name, content}.
+// The same for files in memory, as pairs of name and content.
 [[nodiscard]] Result<std::vector<MeasuredIndices>> measure_indices(
     const std::vector<std::pair<std::string, std::string>>& contents, const MeasureOptions& options);
 
-// Gives the tables of a model the reuse factors, lookups per sample and longest bags of a batch. Error: another number
-// of tables.
+// Sets the reuse factors, lookups per sample and longest bags of a model's tables to those of a batch. Error:
+// the number of tables differs.
 [[nodiscard]] Status use_indices(const MeasuredIndices& measured, Dlrm& model);
 
 // The same with the indices of a file.

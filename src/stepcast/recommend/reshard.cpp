@@ -1,3 +1,5 @@
+// Improves a sharding by moving single tables between the slowest and the fastest rank. It is a local search
+// that is cheap enough to run during training.
 #include "stepcast/recommend/reshard.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ bool is_whole(const TablePlan& plan) {
   return plan.kind == ShardingKind::table_wise && plan.ranks.size() == 1;
 }
 
-// What each rank looks up, and each whole table on it.
+// Lookup time in microseconds of each rank and of each whole table.
 struct Loads {
   std::vector<double> of_table, of_rank, bytes;
   std::size_t busiest = 0, idlest = 0;
@@ -31,8 +33,8 @@ struct Loads {
   }
 };
 
-// Moves a table from the busiest rank to the least busy one, or swaps two, such that the larger of the two loads gets
-// smallest. False where none gets smaller.
+// Moves a table from the slowest rank to the fastest one, or swaps two of their tables, such that the larger
+// of both loads becomes minimal. Returns false if no move reduces it.
 bool even_out(const Loads& loads, ShardingPlan& plan) {
   const double high = loads.of_rank[loads.busiest], low = loads.of_rank[loads.idlest];
   std::vector<std::size_t> theirs, others;
@@ -76,7 +78,7 @@ Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now, const ReshardOp
   double best_us = result.kept_expected_us;
   for (std::size_t k = 1; k < options.max_evaluations; ++k) {
     if (!even_out(Loads{steps, plan}, plan)) break;
-    const double us = steps.expected_us(plan);  // infinite where memory does not suffice
+    const double us = steps.expected_us(plan);  // infinite if memory does not suffice
     if (us < best_us) {
       best_us = us;
       best = plan;

@@ -1,3 +1,5 @@
+// Sharders that place tables by rules: the published greedy ones, and a planner that balances rows as HugeCTR
+// does.
 #include "stepcast/recommend/sharders.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace stepcast {
 
 namespace {
 
-// SplitMix64: the same plan from the same seed with every standard library.
+// SplitMix64, so that the same seed gives the same plan with every standard library.
 std::uint64_t next_random(std::uint64_t& state) {
   state += 0x9e3779b97f4a7c15ULL;
   std::uint64_t z = state;
@@ -23,10 +25,12 @@ std::uint64_t next_random(std::uint64_t& state) {
   return z ^ (z >> 31U);
 }
 
-// Tried: tables of at most so many bytes are on every rank; a part takes at most this share of a rank's mean time.
+// Candidates of the planner: tables up to this size in bytes are copied to every rank; a part may take up to
+// this share of a rank's mean time.
 constexpr double kCopiedBytes[] = {0, 1 << 20, 8 << 20};
 constexpr double kShares[] = {1, 0.5, 0.25};
 
+// Splits large tables by rows and places the parts on the least loaded ranks, node by node.
 class RowBalanced {
  public:
   explicit RowBalanced(DlrmStepModel& steps)
@@ -34,7 +38,9 @@ class RowBalanced {
         n_(static_cast<std::size_t>(steps.n_ranks())),
         in_node_(std::min(n_, static_cast<std::size_t>(steps.gpus_per_node()))) {}
 
-  // A table is in `fewest` parts at least.
+  // The plan for one combination of candidates. Tables up to `copied_bytes` are copied. A larger table is
+  // split until a part takes at most `share` of a rank's mean time and half of its memory; it has at least
+  // `fewest` parts.
   ShardingPlan plan(double copied_bytes, double share, std::size_t fewest) {
     const Dlrm& model = steps_.model();
     ShardingPlan plan{.name = "row_balanced", .tables = std::vector<TablePlan>(model.tables.size())};
@@ -75,6 +81,7 @@ class RowBalanced {
   }
 
  private:
+  // Time of one part, forward and backward, in microseconds.
   double time_of(std::size_t table, std::size_t parts) {
     const LookupCost& cost =
         steps_.shard_cost({static_cast<std::uint32_t>(table), 0, static_cast<std::uint32_t>(parts),
@@ -82,7 +89,9 @@ class RowBalanced {
     return cost.forward_us + cost.backward_us;
   }
 
-  // Ranks with the least load, of as few nodes as hold so many: those that look up and send least, in shares of the most.
+  // Ranks for the parts of a table with `columns` columns: the least loaded ranks of as few nodes as
+  // possible. Nodes are compared by their lookup time and by the columns they send, each relative to the
+  // maximum.
   std::vector<std::int32_t> place(std::size_t parts, double columns) {
     const std::size_t nodes = n_ / in_node_, wanted = std::max<std::size_t>(1, parts / in_node_),
                       each = std::min(parts, in_node_);
@@ -110,10 +119,11 @@ class RowBalanced {
     return chosen;
   }
 
+  // [rank] lookup time and bytes.
   DlrmStepModel& steps_;
   std::size_t n_, in_node_;
   std::vector<double> load_, used_;
-  std::vector<double> columns_;  // [node]
+  std::vector<double> columns_;  // [node] columns sent
 };
 
 }  // namespace
@@ -123,6 +133,7 @@ std::string_view to_string(Sharder sharder) {
                                        {"naive", "random", "size", "lookup", "norm_lookup", "size_lookup"});
 }
 
+// Also accepts names with '-' and with the suffix "_greedy".
 std::optional<Sharder> parse_sharder(std::string_view text) {
   std::string name{text};
   std::replace(name.begin(), name.end(), '-', '_');
@@ -185,7 +196,8 @@ SharderChoice row_balanced_sharding(DlrmStepModel& steps) {
   SharderChoice best{.expected_us = std::numeric_limits<double>::infinity()};
   const auto n = static_cast<std::size_t>(steps.n_ranks());
   std::vector<std::size_t> fewest{1};
-  // The ranks of one node send one sum together: of several nodes each may hold its tables on all its ranks.
+  // The ranks of a node send one sum. With several nodes, each table may therefore be spread over all ranks
+  // of a node.
   for (std::size_t parts = 2; static_cast<std::int64_t>(parts) <= steps.gpus_per_node() && 2 * parts <= n;
        parts *= 2)
     fewest.push_back(parts);

@@ -1,3 +1,5 @@
+// Compares shardings of one job: collects the requested plans, predicts the step of each, sorts them and
+// states a verdict.
 #include "stepcast/recommend/sharding_comparison.h"
 
 #include <algorithm>
@@ -18,12 +20,14 @@ namespace {
 
 constexpr const char* kResharded = "resharded";
 
+// Reads a TorchRec plan. Errors: those of reading and parsing.
 Result<ShardingPlan> plan_of_file(const std::filesystem::path& file, const DlrmStepModel& steps) {
   STEPCAST_ASSIGN(const std::string text, read_file(file));
   return parse_torchrec_plan(text, file.string(), steps.model(), steps.n_ranks());
 }
 
-// The plan that runs now comes first.
+// All plans to compare. If the job runs a plan now, it is the first one, followed by the resharded plan if
+// there is a better one.
 Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, DlrmStepModel& steps) {
   std::vector<ShardingPlan> plans;
   const Dlrm& model = steps.model();
@@ -106,7 +110,7 @@ const ComparedSharding* ShardingComparison::first_torchrec_plan() const {
 std::string ShardingComparison::verdict() const {
   const ComparedSharding& best = shardings.front();
   if (!best.step.fits) return "No sharding fits the memory of the GPUs.";
-  // Of plans that are the same one the first stands for all.
+  // Identical plans count as one; the first of them represents all.
   const auto other = std::ranges::find_if(
       shardings, [&](const ComparedSharding& c) { return c.plan.tables != best.plan.tables; });
   const ComparedSharding* next = other != shardings.end() && other->step.fits ? &*other : nullptr;
@@ -139,7 +143,7 @@ Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices, 
     STEPCAST_TRY(not_stopped());
     const double expected_us = steps.expected_us(plan, true);
     STEPCAST_ASSIGN(DlrmStep step, steps.predict(plan));
-    // A plan without tables has parts of all on every rank.
+    // A plan without tables (hybrid) has parts of all tables on every rank.
     std::vector<std::size_t> tables(step.ranks.size(), plan.tables.empty() ? steps.model().tables.size() : 0);
     if (!plan.tables.empty()) {
       for (const TableShard& s : shards_of(steps.model(), plan, steps.n_ranks()))

@@ -1,3 +1,6 @@
+// Local search at the end of a search: tries all placements of one table, from the most expensive table down,
+// then swaps. Each candidate is first checked against the loads of the ranks, which is much cheaper than
+// evaluating the step.
 #include "stepcast/recommend/sharding_descent.h"
 
 #include <algorithm>
@@ -14,11 +17,12 @@
 namespace stepcast {
 namespace {
 
-constexpr double kShorter = 1e-6;  // of the step, to count as shorter
-constexpr double kWorthTrying =
-    1.02;  // of the busiest rank's load, up to which a changed one may shorten the step
-constexpr double kCopiedTableBytes = 8e6;  // of a table that every rank may hold
+constexpr double kShorter = 1e-6;  // least relative gain that counts
+// A change is evaluated if it raises the largest load of a rank by less than this factor.
+constexpr double kWorthTrying = 1.02;
+constexpr double kCopiedTableBytes = 8e6;  // bytes; a larger table is not copied to every rank
 
+// The state of one descent: the best plan so far and the loads of its ranks.
 class Descent {
  public:
   Descent(DlrmStepModel& steps, ShardingPlan plan, const DescentOptions& options)
@@ -29,6 +33,7 @@ class Descent {
     measure();
   }
 
+  // Descends until no change shortens the step, or a limit is reached.
   SharderChoice run() {
     for (bool shorter = true; shorter && !is_over();) {
       shorter = false;
@@ -47,10 +52,10 @@ class Descent {
            std::chrono::steady_clock::now() > options_.deadline;
   }
 
-  // Lookups of a shard; what it sends is in them as the exchange is, by columns.
+  // Lookup time of a shard. The exchange of its vectors is not included.
   double us_of(const TableShard& shard) { return steps_.expected_lookup_us(shard); }
 
-  // What each rank takes, and each table of all its ranks.
+  // Updates the loads of the ranks and the times of the tables.
   void measure() {
     loads_.assign(n_, 0);
     of_table_.assign(model().tables.size(), 0);
@@ -61,6 +66,7 @@ class Descent {
     }
   }
 
+  // Tables in order of falling lookup time.
   [[nodiscard]] std::vector<std::size_t> dearest_first() const {
     std::vector<std::size_t> order(of_table_.size());
     std::iota(order.begin(), order.end(), 0U);
@@ -69,8 +75,8 @@ class Descent {
     return order;
   }
 
-  // By what the ranks look up: where the busiest would take more, the step is no shorter. Not where tables leave the GPUs:
-  // then memory decides, too.
+  // A quick test by lookup times: if the slowest rank gets clearly slower, the step cannot become shorter.
+  // Not used if tables may be in host memory, since memory then matters, too.
   bool could_help(std::size_t table, const TablePlan& way) {
     if (options_.host_memory) return true;
     const double most = *std::ranges::max_element(loads_);
@@ -84,6 +90,7 @@ class Descent {
     return *std::ranges::max_element(loads) < kWorthTrying * most;
   }
 
+  // Evaluates a plan and keeps it if it is better than the best one.
   bool better(ShardingPlan plan) {
     ++best_.evaluations;
     const double us = steps_.expected_us(plan);
@@ -94,6 +101,7 @@ class Descent {
     return true;
   }
 
+  // Tries all placements of one table. True if one of them shortened the step.
   bool try_ways(std::size_t table) {
     bool shorter = false;
     for (const TablePlan& way : ways_of(table)) {
@@ -106,7 +114,7 @@ class Descent {
     return shorter;
   }
 
-  // Ranks from the least busy on.
+  // Ranks in order of rising load.
   [[nodiscard]] std::vector<std::int32_t> idlest_first() const {
     std::vector<std::int32_t> ranks(n_);
     std::iota(ranks.begin(), ranks.end(), 0);
@@ -116,6 +124,7 @@ class Descent {
     return ranks;
   }
 
+  // All placements of a table, in all allowed memories.
   [[nodiscard]] std::vector<TablePlan> ways_of(std::size_t table) const {
     std::vector<TablePlan> ways;
     splits_of(table, {}, ways);
@@ -126,6 +135,8 @@ class Descent {
     return ways;
   }
 
+  // Adds all splits of a table with the memory of `memory`: whole, by rows, by columns, by both, and a copy
+  // on every rank.
   void splits_of(std::size_t table, const TablePlan& memory, std::vector<TablePlan>& ways) const {
     const auto add = [&](ShardingKind kind, std::vector<std::int32_t> ranks, std::size_t columns = 1) {
       TablePlan way = memory;
@@ -161,7 +172,7 @@ class Descent {
     }
   }
 
-  // Whole tables of the busiest rank for those of others.
+  // Swaps whole tables of the slowest rank with tables of other ranks, until one swap shortens the step.
   bool try_swaps() {
     const auto busiest = static_cast<std::int32_t>(std::ranges::max_element(loads_) - loads_.begin());
     const double most = *std::ranges::max_element(loads_);
@@ -187,6 +198,7 @@ class Descent {
   DescentOptions options_;
   std::size_t n_;
   SharderChoice best_;
+  // [rank] lookup time; [table] lookup time over all ranks.
   std::vector<double> loads_, of_table_;
 };
 

@@ -1,10 +1,11 @@
-// The end of a search for shardings: tries every way to keep one table, and every swap of two, that could shorten the step,
-// until none does.
+// The last phase of a search for shardings. Tries every placement of one table, and every swap of two tables,
+// that could shorten the step, until none does.
 //
 //   SharderChoice best = descend(steps, plan, {.host_memory = true, .deadline = ...});
 //
-// A way is how a table is split (whole, by columns, by rows over all ranks or those of a node, by both), on which ranks,
-// and in which memory: of the GPU, of the host behind a cache that holds a share of its rows, or of the host alone.
+// A placement consists of how a table is split (whole, by columns, by rows over all ranks or those of a node,
+// or by both), its ranks, and its memory: GPU memory, host memory with a cache of a share of the rows, or
+// host memory alone.
 #pragma once
 
 #include <chrono>
@@ -17,21 +18,23 @@ namespace stepcast {
 
 class DlrmStepModel;
 
-inline constexpr std::int64_t kFewestColumns = 16;  // of a shard
+inline constexpr std::int64_t kFewestColumns = 16;  // least number of columns of a shard
 
+// Limits of the search.
 struct DescentOptions {
-  std::size_t max_evaluations = 1000;  // of whole steps
+  std::size_t max_evaluations = 1000;  // evaluations of the step time
+  // Tables may be split over several ranks.
   bool split = true;
-  bool copies = true;        // small tables on every rank
-  bool host_memory = false;  // tables may leave the memory of the GPUs
+  bool copies = true;        // small tables may be on every rank
+  bool host_memory = false;  // tables may be in host memory
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
-// `plan` or a better one; with what it was expected to take where it was infinite: still so where nothing fits.
+// Returns `plan` or a better one with its expected step time, which is infinite if no plan fits the memory.
 [[nodiscard]] SharderChoice descend(DlrmStepModel& steps, const ShardingPlan& plan,
                                     const DescentOptions& options = {});
 
-// Shares of a table's rows that a cache in the memory of the GPU may hold, largest first.
+// Shares of a table's rows that the cache in GPU memory may have, largest first.
 inline constexpr double kCachedShares[] = {0.5, 0.2, 0.1, 0.05, 0.02, 0.01};
 
 }  // namespace stepcast

@@ -1,3 +1,6 @@
+// Search for the sharding with the shortest expected step. Phases: several starting plans, a randomised local
+// search from the best ones, a descent over all placements (sharding_descent.h), and for few tables a branch
+// and bound that proves the optimum among placements of whole tables.
 #include "stepcast/recommend/sharding_search.h"
 
 #include <algorithm>
@@ -17,15 +20,18 @@ namespace stepcast {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+// Largest number of tables for which branch and bound is used.
 constexpr std::size_t kProvedTables = 14;
-constexpr std::size_t kPartAtRandom =
-    4;  // of the steps that may be simulated, one in so many; the descent does with few
-constexpr std::size_t kMostSpilled = 4;  // of the largest tables, tried by rows in host memory
-constexpr std::size_t kLeastDescent = 400, kSpillDescent = 4000;  // steps of the descent at the end
-constexpr double kSplitGain = 0.02;  // of the step, as far as shardings are told apart
-constexpr double kLargeTable = 0.5;  // of a rank's memory for tables, from which memory decides
-constexpr double kTooMuch = 0.6;     // of a rank's share of time, from which a table is split
+// The randomised search gets a fraction 1/4 of the evaluations, since the descent needs few.
+constexpr std::size_t kPartAtRandom = 4;
+constexpr std::size_t kMostSpilled = 4;  // number of largest tables that are tried by rows in host memory
+constexpr std::size_t kLeastDescent = 400, kSpillDescent = 4000;  // evaluations of the final descent
+// least gain of the step for which tables are split; smaller gains are within the model's error
+constexpr double kSplitGain = 0.02;
+constexpr double kLargeTable = 0.5;  // share of a rank's memory for tables from which memory decides
+constexpr double kTooMuch = 0.6;     // share of a rank's time or memory from which a table is split
 
+// The state of one search.
 class Search {
  public:
   Search(DlrmStepModel& steps, const SearchOptions& options)
@@ -34,7 +40,8 @@ class Search {
         n_(static_cast<std::size_t>(steps.n_ranks())),
         random_(options.seed) {
     limit_ = steps.table_memory_bytes();
-    // What a column sent takes of the exchange, both ways, in lookup time: the rate of the exchange at even load.
+    // Converts sent bytes to time, in both directions, from the exchange of an even placement. A table's cost
+    // is its lookups plus the bytes it sends.
     ShardingPlan even{.name = "even", .tables = std::vector<TablePlan>(model().tables.size())};
     for (std::size_t t = 0; t < even.tables.size(); ++t)
       even.tables[t].ranks = {static_cast<std::int32_t>(t % n_)};
@@ -50,6 +57,7 @@ class Search {
     }
   }
 
+  // Runs all phases and returns the best plan with its expected step time.
   SharderChoice run() {
     began_ = std::chrono::steady_clock::now();
     std::vector<ShardingPlan> starts;
@@ -100,6 +108,7 @@ class Search {
 
  private:
   [[nodiscard]] const Dlrm& model() const { return steps_.model(); }
+  // Bytes of weights and optimizer state, relative to the weights alone.
   [[nodiscard]] double state_factor() const {
     const double weights = model().tables.front().bytes();
     return weights > 0 ? steps_.shard_bytes({.table = 0}) / weights : 1;
@@ -108,16 +117,18 @@ class Search {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count() >
            options_.max_seconds;
   }
+  // Evaluates a plan and counts the evaluation.
   double time_of(const ShardingPlan& plan) {
     ++evaluations_;
     return steps_.expected_us(plan);
   }
+  // Linear congruential generator, so that results depend on the seed only.
   std::uint64_t random() {
     random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
     return random_ >> 33U;
   }
 
-  // Time that a table as a whole, or a part of it, takes of its rank.
+  // Time in microseconds that a table, or one of `parts` parts, costs its rank: lookups and sent bytes.
   double time_of_shard(std::size_t table, std::size_t parts, ShardingKind kind,
                        TableMemory memory = TableMemory::hbm) {
     const double lookups_us = steps_.expected_lookup_us(
@@ -128,7 +139,8 @@ class Search {
     return lookups_us + columns * us_per_sent_byte_;
   }
 
-  // [table] -> ranks that it needs.
+  // [table] number of ranks to split it over by columns, so that no part takes more than a rank's share of
+  // time or memory.
   std::vector<std::size_t> splits() {
     double all = 0;
     for (std::size_t t = 0; t < model().tables.size(); ++t)
@@ -149,8 +161,8 @@ class Search {
     return parts;
   }
 
-  // The largest tables by rows over all ranks, as much of them cached as leaves room; the others by time, or as the sharders
-  // place them.
+  // Adds starting plans with the largest tables split by rows over all ranks in host memory, with the largest
+  // cache that fits. The other tables are placed by time or by the sharders.
   void spill_largest(std::vector<ShardingPlan>& starts, std::vector<std::pair<double, std::size_t>>& order) {
     if (!options_.split || n_ < 2) return;
     std::vector<std::uint32_t> largest(model().tables.size());
@@ -188,7 +200,9 @@ class Search {
     }
   }
 
-  // The slowest first, each part on the rank with the least time that has memory left. Tables with ranks in `kept` stay so.
+  // Greedy placement by time: the slowest tables first, each part on the rank with least time that has memory
+  // left. Tables that have ranks in `kept` are not changed. With `spill`, tables that do not fit go to host
+  // memory.
   ShardingPlan by_time(const std::vector<std::size_t>& parts, bool spill,
                        const std::vector<TablePlan>& kept = {}) {
     ShardingPlan plan{.name = "by_time", .tables = std::vector<TablePlan>(model().tables.size())};
@@ -200,7 +214,7 @@ class Search {
       times[t] = time_of_shard(t, parts[t], kind);
     }
     if (spill) {
-      // What is looked up most per byte gets the memory of the GPUs.
+      // Tables with most lookup time per byte get the GPU memory.
       std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         return times[a] / model().tables[a].bytes() > times[b] / model().tables[b].bytes();
       });
@@ -265,8 +279,9 @@ class Search {
     return plan;
   }
 
-  // Moves a part of a table to another rank, or swaps two, while the step gets shorter; where nothing does any more,
-  // goes on from the best with a few changes at random.
+  // Local search: moves a part of a table to another rank, or swaps two parts, while the step becomes
+  // shorter. After `patience` tries without success it continues from the best plan with three random
+  // changes.
   void improve(ShardingPlan plan, double time, std::size_t budget, SharderChoice& best) {
     const std::size_t patience = 40 * n_ + 4 * model().tables.size();
     ShardingPlan shortest = plan;
@@ -283,7 +298,7 @@ class Search {
       }
       const double next = time_of(changed);
       const double next_spread = spread_of(changed);
-      // Steps of equal length differ in how even the others' loads are.
+      // Among plans with the same step time, prefer evenly loaded ranks.
       const bool better = next < time || (next <= time && next_spread < spread);
       without = kick || next < time * (1 - 1e-6) ? 0 : without + 1;
       if (!better && !(kick && next < kNever)) continue;
@@ -301,26 +316,29 @@ class Search {
     }
   }
 
+  // [rank] time of the tables on it.
   std::vector<double> loads_of(const ShardingPlan& plan) {
     std::vector<double> load(n_, 0);
     for (const TableShard& s : shards_of(model(), plan, steps_.n_ranks()))
       load[static_cast<std::size_t>(s.rank)] += time_of_shard(s.table, s.parts, s.kind, s.memory);
     return load;
   }
+  // Sum of squared loads; smaller is more even.
   double spread_of(const ShardingPlan& plan) {
     double sum = 0;
     for (const double load : loads_of(plan)) sum += load * load;
     return sum;
   }
 
-  // Its parts go to any ranks.
+  // True if the parts of a table may be on any ranks.
   static bool moves(const TablePlan& p) {
     return p.kind == ShardingKind::table_wise || p.kind == ShardingKind::column_wise;
   }
 
+  // Makes one random move or swap. False if the chosen one is not possible.
   bool change(ShardingPlan& plan) {
     const std::vector<double> load = loads_of(plan);
-    // Mostly the slowest rank, at times any.
+    // Three times out of four the slowest rank, else any rank.
     std::size_t from = static_cast<std::size_t>(std::ranges::max_element(load) - load.begin());
     if (random() % 4 == 0) from = random() % n_;
     std::vector<std::pair<std::size_t, std::size_t>> held;  // table, position in its ranks
@@ -340,7 +358,7 @@ class Search {
       ranks[position] = target;
       return true;
     }
-    // Swap with a table of the other rank.
+    // Swap with a table on the other rank.
     for (std::size_t tries = 0; tries < 8; ++tries) {
       const std::size_t other = random() % plan.tables.size();
       std::vector<std::int32_t>& others = plan.tables[other].ranks;
@@ -359,16 +377,18 @@ class Search {
   std::size_t n_;
   std::uint64_t random_;
   double limit_ = 0, us_per_sent_byte_ = 0;
-  std::vector<double> column_bytes_;  // [table] of a batch
+  std::vector<double> column_bytes_;  // [table] bytes of its vectors for a batch
   std::size_t evaluations_ = 0;
   std::chrono::steady_clock::time_point began_;
 };
 
-// The planners of these have it; plain PyTorch and NVIDIA's examples place tables and slices of their columns.
+// True if the planner of the stack splits tables by rows. Plain PyTorch and NVIDIA's examples place whole
+// tables and column slices.
 bool splits_by_rows(DlrmStack stack) { return stack == DlrmStack::hugectr || stack == DlrmStack::torchrec; }
 
-// Tables in parts have costs that no model of lookups is sure of, and a search for the shortest step finds where the model errs
-// in their favour: they have to be worth more than can be told apart. Not where memory asks for parts.
+// Searches with and without splits, and uses splits only if they are worth at least 2 %. The costs of split
+// tables are less certain, and a search for the minimum would exploit errors in their favour. If memory
+// requires splits, they are always allowed.
 SharderChoice split_where_worth_it(DlrmStepModel& steps, const SearchOptions& options) {
   double largest = 0;
   for (std::uint32_t t = 0; t < steps.model().tables.size(); ++t)
@@ -423,7 +443,8 @@ SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumb
     return steps.expected_lookup_us({.table = static_cast<std::uint32_t>(a)}) >
            steps.expected_lookup_us({.table = static_cast<std::uint32_t>(b)});
   });
-  // Tables without a rank take no time: the step gets no shorter by placing them.
+  // Tables without a rank take no time, so placing more tables never shortens the step. A partial plan is
+  // therefore a lower bound.
   ShardingPlan plan{.name = "best", .tables = std::vector<TablePlan>(n_tables)};
   bool complete = true;
   const auto place = [&](auto&& self, std::size_t placed, std::int32_t in_use) -> void {
@@ -440,7 +461,7 @@ SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumb
       best.plan = plan;
       return;
     }
-    // Ranks are alike: a table goes to a rank in use or to the first unused one.
+    // Ranks are interchangeable: a table goes to a rank in use, or to the first unused one.
     std::vector<std::int32_t>& ranks = plan.tables[order[placed]].ranks;
     for (std::int32_t r = 0; r < std::min(n, in_use + 1); ++r) {
       ranks = {r};

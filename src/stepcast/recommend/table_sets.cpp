@@ -1,3 +1,5 @@
+// Generates sets of embedding tables with the published totals of production sets. Scales are found by
+// bisection, so that the totals are met.
 #include "stepcast/recommend/table_sets.h"
 
 #include <algorithm>
@@ -12,13 +14,15 @@
 namespace stepcast {
 namespace {
 
+// sharding tasks: mean number of tables per GPU, and its range
 constexpr double kTablesPerGpu = 13, kFewestShare = 0.7, kMostShare = 1.3;
-constexpr double kMostOfMemory = 0.8;
-constexpr double kFewestRows = 100;  // of the published tables
+constexpr double kMostOfMemory = 0.8;  // largest share of GPU memory that a task may need
+constexpr double kFewestRows = 100;    // fewest rows of the published tables
 constexpr double kMostRowsOfAny = 1e8;
+// Widths to draw from.
 constexpr std::array<std::int64_t, 4> kDims{32, 64, 128, 256};
 
-// SplitMix64: the same tables from the same seed with every standard library.
+// SplitMix64, so that the same seed gives the same tables with every standard library.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 0x2545f4914f6cdd1dULL + 0x632be59bd9b4e019ULL) {}
@@ -29,8 +33,10 @@ class Random {
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31U);
   }
+  // Uniform in (0, 1), without its ends.
   double uniform() { return (static_cast<double>(next() >> 11U) + 0.5) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  // Standard normal, by Box and Muller.
   double normal() {
     return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * 3.14159265358979323846 * uniform());
   }
@@ -40,7 +46,8 @@ class Random {
   std::uint64_t state_;
 };
 
-// Scales the poolings of the light tables, all below the threshold, until all tables together have the total.
+// Scales the pooling factors of the light tables, which stay below the threshold of heavy ones, until all
+// tables together have the total. The first `n_heavy` tables are heavy and unchanged.
 void scale_light(std::vector<EmbeddingTable>& tables, std::size_t n_heavy, double total) {
   for (std::size_t t = 0; t < n_heavy; ++t) total -= tables[t].pooling;
   double low = 0, high = 1e6;
@@ -92,7 +99,7 @@ std::vector<EmbeddingTable> generate_tables(const TableSetTotals& totals, const 
     (sum < distinct ? low : high) = scale;
   }
   for (std::size_t t = 0; t < n; ++t) tables[t].rows = static_cast<std::int64_t>(rows_of(t, high));
-  // Heavy ones anywhere.
+  // Shuffle, so that heavy tables are not the first ones.
   for (std::size_t t = n; t > 1; --t) std::swap(tables[t - 1], tables[random.below(t)]);
   for (std::size_t t = 0; t < n; ++t) tables[t].name = fmt::format("table_{}", t);
   return tables;

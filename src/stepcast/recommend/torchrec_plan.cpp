@@ -1,3 +1,4 @@
+// Reads and writes sharding plans of TorchRec as JSON.
 #include "stepcast/recommend/torchrec_plan.h"
 
 #include <cmath>
@@ -14,6 +15,7 @@
 namespace stepcast {
 namespace {
 
+// The compute kernel of TorchRec for the memory of a table.
 std::string_view kernel_of(const TablePlan& plan) {
   if (plan.kind == ShardingKind::data_parallel) return "dense";
   switch (plan.memory) {
@@ -24,12 +26,13 @@ std::string_view kernel_of(const TablePlan& plan) {
   return "fused";
 }
 
+// A table found in a plan, and its path for errors.
 struct ReadTable {
   const JsonValue* value = nullptr;
   std::string path;
 };
 
-// The member of that name in any module.
+// The table with this name in any module of the plan.
 std::optional<ReadTable> find_table(const JsonValue& plan, const std::string& table) {
   for (const JsonValue::Member& module : plan.members()) {
     if (const JsonValue* value = module.value.find(table))
@@ -41,7 +44,7 @@ std::optional<ReadTable> find_table(const JsonValue& plan, const std::string& ta
 constexpr std::string_view kKinds =
     "table_wise, row_wise, column_wise, table_row_wise, grid_shard or data_parallel";
 
-// Where a compute kernel of TorchRec keeps its rows; nothing where that is neither of these.
+// The memory that a compute kernel of TorchRec uses; empty for kernels that are not modelled.
 std::optional<TableMemory> memory_of(std::string_view kernel) {
   if (kernel == "dense" || kernel == "fused" || kernel == "batched_dense" || kernel == "batched_fused")
     return TableMemory::hbm;
@@ -50,7 +53,8 @@ std::optional<TableMemory> memory_of(std::string_view kernel) {
   return std::nullopt;
 }
 
-// Distinct first columns of the shards.
+// Number of column shares of a grid_shard: distinct column offsets of its shards. 0 if the shards are missing
+// or malformed.
 std::size_t column_shares(const JsonValue& table) {
   std::set<double> columns;
   const JsonValue* spec = table.find("sharding_spec");
@@ -66,6 +70,7 @@ std::size_t column_shares(const JsonValue& table) {
   return columns.size();
 }
 
+// Reads the placement of one table. Errors name the line of the file and the key.
 Result<TablePlan> read_table(const ReadTable& table, const std::string& name) {
   const auto at = [&](std::string_view key) {
     return Error::at(name, fmt::format("line {}: {}.{}", table.value->line(), table.path, key));
@@ -117,6 +122,8 @@ Result<TablePlan> read_table(const ReadTable& table, const std::string& name) {
 
 }  // namespace
 
+// Shards are listed in the order of the ranks: the row shares of the first column share, then those of the
+// second.
 std::string torchrec_plan_json(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks,
                                std::int64_t gpus_per_node) {
   JsonWriter json{JsonWriter::Layout::indented};

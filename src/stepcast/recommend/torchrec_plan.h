@@ -1,4 +1,4 @@
-// TorchRec sharding plans as JSON, out and in: what `ShardingPlan` of torchrec.distributed holds.
+// Reads and writes sharding plans of TorchRec as JSON, the content of `ShardingPlan` of torchrec.distributed.
 //
 //   {"plan": {"embedding_bag_collection": {"table_0": {"sharding_type": "table_wise", "compute_kernel": "fused",
 //     "ranks": [3], "sharding_spec": {"shards": [{"shard_offsets": [0, 0], "shard_sizes": [1000, 64],
@@ -14,11 +14,11 @@
 
 namespace stepcast {
 
-// `gpus_per_node` for the device of a rank.
+// The plan as JSON. `gpus_per_node` determines the device number of a rank.
 [[nodiscard]] std::string torchrec_plan_json(const Dlrm& model, const ShardingPlan& plan,
                                              std::int64_t n_ranks, std::int64_t gpus_per_node);
-// Tables are found by name, in any module. Errors: a table of the model that the plan misses, a table that the model
-// does not have, a rank twice or out of range.
+// Reads a plan. Tables are found by name in any module. Errors: a table of the model that is missing, a table
+// that the model does not have, a rank twice or out of range.
 [[nodiscard]] Result<ShardingPlan> parse_torchrec_plan(std::string_view text, const std::string& name,
                                                        const Dlrm& model, std::int64_t n_ranks);
 

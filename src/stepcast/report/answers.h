@@ -1,4 +1,5 @@
-// Every answer whose JSON comes from a list of fields (report/fields/field_list.h).
+// The list of all answers with a JSON schema (docs/schemas/). Their JSON is described by lists of fields
+// (report/fields/field_list.h).
 #pragma once
 
 #include <span>
@@ -7,12 +8,14 @@
 
 namespace stepcast {
 
+// The schema of one answer.
 struct AnswerSchema {
-  std::string_view name;     // "forecast.json": a file of docs/schemas/
-  std::string_view summary;  // what prints it
-  std::string (*text)();     // the whole file
+  std::string_view name;     // the name of its file in docs/schemas/: "forecast.json"
+  std::string_view summary;  // the command that prints the answer
+  std::string (*text)();     // returns the content of the file
 };
 
+// All schemas, sorted by name.
 [[nodiscard]] std::span<const AnswerSchema> answer_schemas();
 
 }  // namespace stepcast

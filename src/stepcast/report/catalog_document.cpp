@@ -1,3 +1,5 @@
+// Documents and JSON of `stepcast models` and `stepcast platforms`. The first screen shows the most important
+// columns of the first rows; the documents contain all.
 #include "stepcast/report/catalog_document.h"
 
 #include <string_view>
@@ -15,6 +17,7 @@
 
 namespace stepcast {
 
+// Active parameters are those that one token uses: equal to all parameters unless the model has experts.
 ModelsAnswer models_answer(const std::vector<const Preset*>& presets) {
   ModelsAnswer answer;
   for (const Preset* preset : presets) {
@@ -39,6 +42,7 @@ static std::string_view to_string(PlatformListing::Role role) {
   return name_of<PlatformListing::Role::benchmark>(role, {"device", "node", "benchmark"}, "node");
 }
 
+// The columns and JSON keys of a platform's listing.
 void fields(auto& a, Is<PlatformListing> auto& p) {
   a("name", p.name, "", {"platform<"});
   a("role", p.role, "kind of platform: GPU, node, or machine of a published benchmark");
@@ -81,6 +85,7 @@ ReportDocument models_document(const ModelsAnswer& models, const std::vector<std
 
 ReportDocument platforms_document(const PlatformListings& platforms) {
   using Role = PlatformListing::Role;
+  // One section per role of a platform, in this order.
   constexpr std::pair<Role, std::string_view> kGroups[] = {
       {Role::node, "Nodes (any number of them)"},
       {Role::device, "GPUs; several GPUs are placed in the default node of the GPU"},
@@ -112,9 +117,10 @@ ReportDocument platforms_document(const PlatformListings& platforms) {
 
 namespace {
 
-// Each source once, with a number that the figures refer to.
+// Collects sources and numbers them, so that each source is printed once and figures refer to it by number.
 class SourceList {
  public:
+  // The text that a figure shows for its source: the kind, and the number of the document if there is one.
   std::string refer(const Provenance& p) {
     if (p.document.empty() && p.n_rows == 0) return std::string{to_string(p.source)};
     for (std::size_t i = 0; i < sources_.size(); ++i)
@@ -122,6 +128,7 @@ class SourceList {
     sources_.push_back(p);
     return label(sources_.size() - 1);
   }
+  // The list of sources, one per line.
   [[nodiscard]] std::string text() const {
     std::string lines;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
@@ -142,12 +149,14 @@ class SourceList {
   std::vector<Provenance> sources_;
 };
 
+// The error of a fitted model in percent, by whichever measure its provenance has; empty without one.
 std::string error_of(const Provenance& p) {
   for (const char* key : {"mape_pct", "gmae_pct", "median_ape_pct"})
     if (const auto found = p.error.find(key); found != p.error.end()) return table_number(found->second, 2);
   return "";
 }
 
+// The range of message sizes that a curve covers; empty if unknown.
 std::string shown_bytes(const CollectiveCurve& curve) {
   const NamedNumbers& range = curve.fit->provenance.range;
   const auto low = range.find("message_bytes_min");
@@ -160,13 +169,14 @@ std::string shown_bytes(const CollectiveCurve& curve) {
                      table_bytes(knots.back().message_bytes));
 }
 
+// The table of collective curves. Sources that differ only in range, error or number of rows share a number.
 ReportTable curves_table(const Platform& platform, SourceList& sources) {
   ReportTable table{
       "collective< | dtype< | nodes | GPUs\nper node | ranks | knots | message size< | error % | source<"};
   for (const CollectiveCurve& c : platform.curves) {
     std::string name{to_string(c.collective)};
     if (!c.variant.empty()) name += " " + c.variant;
-    Provenance shown = c.fit->provenance;  // without what differs from curve to curve
+    Provenance shown = c.fit->provenance;  // without members that differ between curves
     shown.row_hashes = {};
     shown.error.clear();
     shown.range.clear();
@@ -180,6 +190,7 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
   return table;
 }
 
+// The table of fitted kernel models, with the rows they were fitted to and their error.
 ReportTable models_table(const Platform& platform) {
   ReportTable table{"model< | kind< | device< | rows | error %"};
   for (const ModelRecord& m : platform.models)
@@ -187,6 +198,7 @@ ReportTable models_table(const Platform& platform) {
   return table;
 }
 
+// The table of CPU overheads by operator; the row without an operator applies to all others.
 ReportTable overheads_table(const Platform& platform) {
   ReportTable table{"overhead< | op< | mean us | n"};
   for (const OverheadRecord& o : *platform.overheads) {
@@ -198,6 +210,8 @@ ReportTable overheads_table(const Platform& platform) {
 
 }  // namespace
 
+// First all figures of the platform with their sources, then the tables of curves and models. Sources are
+// numbered while the tables are made, so their list comes last.
 ReportDocument platform_document(const Platform& platform) {
   ReportDocument document{.title = platform.name};
   std::string head = platform.name + "\n";

@@ -1,4 +1,4 @@
-// What is known by name: models and platforms, and one platform with the source of every figure.
+// Lists models and platforms that are known by name, and shows one platform with the source of each figure.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 namespace stepcast {
 
+// A row of `stepcast models`. Columns with a heading appear in the table, all members with a key in the JSON.
 struct ModelAnswer {
   STEPCAST_FIELDS(ModelAnswer);
   STEPCAST_COLUMN(std::string, name, "", "model<");
@@ -34,26 +35,28 @@ struct ModelAnswer {
                                : "",
                            "experts")
   STEPCAST_COMPUTED_COLUMN(x.longest_sequence, TableColumn::or_blank("positions"))
+  // Only for the table.
   std::int64_t experts_per_token = 0, longest_sequence = 0;
 };
 struct ModelsAnswer {
   STEPCAST_FIELDS(ModelsAnswer);
   STEPCAST_FIELD(std::vector<ModelAnswer>, models, "");
 };
+// The rows for these presets, in their order.
 [[nodiscard]] ModelsAnswer models_answer(const std::vector<const Preset*>& presets);
-// Schema stepcast.models/1.
+// JSON and its schema, stepcast.models/1.
 [[nodiscard]] std::string models_json(const ModelsAnswer& answer);
 [[nodiscard]] std::string models_schema();
-// `others`: lines about models that have names alone.
+// The table for a terminal or a page. `others`: lines about models for which only the name is known.
 [[nodiscard]] ReportDocument models_document(const ModelsAnswer& models,
                                              const std::vector<std::string>& others);
 
-// Schema stepcast.platforms/1.
+// JSON, its schema stepcast.platforms/1, and the table of all platforms.
 [[nodiscard]] std::string platforms_json(const PlatformListings& answer);
 [[nodiscard]] std::string platforms_schema();
 [[nodiscard]] ReportDocument platforms_document(const PlatformListings& platforms);
 
-// Its JSON is the platform file (platform_json).
+// All figures of one platform, each with its source. The JSON of a platform is its file (platform_json).
 [[nodiscard]] ReportDocument platform_document(const Platform& platform);
 
 }  // namespace stepcast

@@ -12,14 +12,17 @@
 namespace stepcast {
 
 std::size_t width_of(std::string_view text) {
-  // UTF-8 continuation bytes take no place.
+  // Continuation bytes of UTF-8 have no width of their own.
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+// All numbers of documents pass through this function or one that calls it, so that they look the same
+// everywhere.
 std::string table_number(double number, int decimals) {
   if (!std::isfinite(number)) return "-";
   std::string digits = fmt::format("{:.{}f}", number, decimals);
+  // Avoid "-0.00".
   if (digits.starts_with('-') && digits.find_first_not_of("-0.") == std::string::npos) digits.erase(0, 1);
   return with_separators(digits);
 }
@@ -27,10 +30,11 @@ std::string table_number(double number, int decimals) {
 std::string table_amount(double number, int decimals) {
   const double size = std::abs(number);
   constexpr double kLarge = 100;
+  // Small amounts keep two significant digits, so that no job seems to cost nothing.
   constexpr int kCents = 2, kMostDecimals = 6;
   if (size >= kLarge || !(size > 0)) return table_number(number, decimals);
   if (size >= 1) return table_number(number, decimals == 0 ? kCents : decimals);
-  const int digits = 1 - static_cast<int>(std::floor(std::log10(size)));  // two that are not 0
+  const int digits = 1 - static_cast<int>(std::floor(std::log10(size)));  // two significant digits
   return table_number(number, std::clamp(digits, std::max(decimals, kCents), kMostDecimals));
 }
 
@@ -51,7 +55,7 @@ std::string amount_text(double amount) {
   for (const auto& [size, name] : kNames) {
     if (amount < size || !std::isfinite(amount)) continue;
     std::string digits = fmt::format("{:.4g}", amount / size);
-    if (digits.find('e') != std::string::npos) break;  // 1e19: no word is short
+    if (digits.find('e') != std::string::npos) break;  // 1e19: too large for the words; show all digits
     return fmt::format("{} {}", digits, name);
   }
   return table_number(amount, 0);
@@ -72,9 +76,11 @@ std::string band_text(double p10_ms, double p90_ms) {
   return fmt::format("p10 {}, p90 {}", ms_text(p10_ms), ms_text(p90_ms));
 }
 
+// Rates are inversely proportional to the step time.
 std::string rate_band_text(double rate, double step_ms, double p10_ms, double p90_ms, int decimals) {
   if (p10_ms <= 0 || p10_ms >= p90_ms) return {};
   return fmt::format("p10 {}, p90 {}", table_number(rate * step_ms / p90_ms, decimals),
+                     // The longest step has the lowest rate.
                      table_number(rate * step_ms / p10_ms, decimals));
 }
 
@@ -96,6 +102,7 @@ std::string table_bytes(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
+// Cuts between code points, never inside one.
 std::string shorten(std::string text, std::size_t width) {
   if (width_of(text) <= width) return text;
   std::size_t bytes = 0;

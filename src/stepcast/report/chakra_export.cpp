@@ -16,19 +16,22 @@
 namespace stepcast {
 namespace {
 
-// Node 0 of the list is the begin of the step; task t is node t + 1. Ids are one more, as protobuf leaves out zeroes.
+// Node 0 of the list is the beginning of the step, and task t is node t + 1. Ids in the file are one larger,
+// because protobuf omits fields with the value 0.
 constexpr std::uint32_t kBegin = 0;
 std::uint32_t node_of(std::size_t task) {
   return task == kNoTask ? kBegin : static_cast<std::uint32_t>(task + 1);
 }
 
-// Numbers from 1 on for groups of ranks, by what they are for.
+// Numbers process groups from 1. Groups with the same ranks but different purposes get different numbers.
 class Communicators {
  public:
+  // The number of a group; a new group gets the next number.
   std::size_t number(std::string_view label, const std::vector<std::uint32_t>& ranks) {
     const auto [found, is_new] = numbers_.emplace(std::pair{std::string{label}, ranks}, numbers_.size() + 1);
     return found->second;
   }
+  // The content of comm_groups.json.
   [[nodiscard]] std::string json() const {
     std::map<std::size_t, const std::vector<std::uint32_t>*> by_number;
     for (const auto& [group, number] : numbers_) by_number[number] = &group.second;
@@ -42,11 +45,13 @@ class Communicators {
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::size_t> numbers_;
 };
 
+// Makes the graphs of a program.
 class Exporter {
  public:
-  // With `ranks` single ranks are exported, else one for every class.
+  // With `ranks`, single ranks are exported; otherwise one rank per class.
   Exporter(const FlatProgram& flat, const Costs& costs, const RankTable* ranks = nullptr)
       : flat_(flat), program_(flat.program()), costs_(costs), ranks_(ranks) {
+    // Collectives between the same rank classes share a group.
     for (std::size_t i = 0; i < program_.collectives().size(); ++i) {
       std::set<std::uint32_t> classes;
       for (const CollectiveMember& m : program_.collectives()[i].members)
@@ -56,7 +61,7 @@ class Exporter {
     }
   }
 
-  // `k`: which rank of the class, where ranks are known one by one.
+  // The graph of rank class `c`. `k`: the index of the rank in its class, if single ranks are exported.
   OperationGraph graph(RankClassId c, std::span<const RankStep> steps, std::size_t k = 0) {
     OperationGraph graph;
     const RankClass& rank_class = program_.rank_class(c);
@@ -82,6 +87,7 @@ class Exporter {
   [[nodiscard]] const Communicators& communicators() const { return communicators_; }
 
  private:
+  // Marks the step in the metadata of the graph.
   void mark(RankClassId c, const RecordedStepFacts& facts, OperationGraph& graph) {
     if (!facts.step_end_task.valid()) return;
     const std::size_t end =
@@ -93,6 +99,8 @@ class Exporter {
                           .ends_at_start = facts.step_ends_at_start};
   }
 
+  // Adds the node of task `t` with its dependencies. Chakra dependencies start at the end of a node, so a
+  // dependency on the start of a task gets a delay that is shorter by the duration of that task.
   void add(RankClassId c, std::size_t t, OperationGraph& graph) {
     const TaskInfo& info = flat_.info(c, t);
     GraphNode node;
@@ -102,7 +110,7 @@ class Exporter {
     node.lane = flat_.lane(c, t);
     node.duration_us = flat_.duration_us(c, t, costs_);
     describe(c, t, info, graph, node);
-    std::map<std::uint32_t, double> waits_for;  // node -> delay from its end
+    std::map<std::uint32_t, double> waits_for;  // node -> delay from the end of that node
     const std::size_t previous = flat_.previous_on_lane(c, t);
     waits_for[node_of(previous)] = 0;
     flat_.for_each_source(c, t, costs_, [&](const FlatSource& source) {
@@ -120,6 +128,8 @@ class Exporter {
     graph.nodes.push_back(node);
   }
 
+  // Sets what the node does: the operation, group and bytes of a transfer, or the FLOPs and bytes of a
+  // kernel.
   void describe(RankClassId c, std::size_t t, const TaskInfo& info, OperationGraph& graph, GraphNode& node) {
     const CollectiveWork* transfer = program_.works.collective(info.work);
     const CollectiveId joined = flat_.collective_of(c, t);
@@ -148,7 +158,7 @@ class Exporter {
     }
   }
 
-  // The group or the peer of a transfer of one rank.
+  // Sets the process group of a transfer of a single rank, or the peer of a send or receive.
   void name_ranks(RankClassId c, const CollectiveWork* transfer, CollectiveId joined, OperationGraph& graph,
                   GraphNode& node) {
     const auto own = static_cast<std::uint32_t>(*graph.rank);
@@ -162,6 +172,7 @@ class Exporter {
     if (collective != nullptr && collective->members.size() > 1) {
       node.tag = static_cast<std::int64_t>(joined.index()) + 1;
       const bool aligned = collective->grouping == CollectiveGrouping::aligned;
+      // Two aligned members with a root are a point-to-point transfer.
       if (aligned && collective->members.size() == 2 && collective->kind == CollectiveKind::rooted_from) {
         const bool sends = collective->members[collective->root].rank_class == c;
         node.kind = sends ? GraphNode::Kind::send : GraphNode::Kind::receive;
@@ -171,6 +182,7 @@ class Exporter {
       }
       std::vector<std::uint32_t> all;
       if (group != nullptr) all = ranks_->group(*group, own);
+      // The layout does not know the group: use the members of the collective.
       if (all.size() < 2) {
         for (const CollectiveMember& member : collective->members) {
           const std::vector<std::uint32_t>& of_class = ranks_->of_class[member.rank_class.index()];
@@ -189,6 +201,8 @@ class Exporter {
     if (all.empty()) all = {own};
     set_group(group != nullptr ? group->label : "transfers", all, transfer, graph, node);
   }
+  // Sets the number of the group. The bytes of an all-gather depend on the number of ranks, which is known
+  // here.
   void set_group(std::string_view label, const std::vector<std::uint32_t>& ranks,
                  const CollectiveWork* transfer, OperationGraph& graph, GraphNode& node) {
     node.group = graph.names.intern(std::to_string(communicators_.number(label, ranks)));
@@ -196,7 +210,8 @@ class Exporter {
       node.bytes = transfer->message.value() / static_cast<double>(ranks.size());
   }
 
-  // Chakra counts what one rank puts in.
+  // The bytes that one rank contributes, as Chakra counts them. For an all-gather that is the message divided
+  // by the number of ranks.
   double put_in(const CollectiveWork& work) const {
     if (work.op != CollectiveOp::all_gather || !work.group.valid()) return work.message.value();
     const std::size_t n = program_.groups()[work.group.index()].ranks.size();
@@ -209,8 +224,8 @@ class Exporter {
   const RankTable* ranks_ = nullptr;
   std::size_t place_in_class_ = 0;
   Communicators communicators_;
-  std::map<std::set<std::uint32_t>, std::size_t> groups_;  // of rank classes
-  std::vector<std::size_t> group_of_;                      // [CollectiveId]
+  std::map<std::set<std::uint32_t>, std::size_t> groups_;  // sets of rank classes
+  std::vector<std::size_t> group_of_;                      // [CollectiveId] index of the group
 };
 
 }  // namespace
@@ -240,7 +255,7 @@ RankTable RankTable::of_single_ranks(const Program& program) {
         {recorded >= 0 ? static_cast<std::uint32_t>(recorded) : static_cast<std::uint32_t>(c)});
     known.insert(table.of_class.back().front());
   }
-  // Of groups whose files are not all here, those that are.
+  // If only some ranks of a group were recorded, the group contains those.
   table.group = [known](const RankGroup& of, std::uint32_t rank) {
     std::vector<std::uint32_t> ranks;
     for (const std::uint32_t r : of.ranks)
@@ -266,15 +281,6 @@ RankTable RankTable::of_layout(const Program& program, const RankGroups& groups)
 
 namespace {
 
-Status make_folder(const std::filesystem::path& folder) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (!problem) return Ok{};
-  return Error::at(folder.string(), "")
-      .found(fmt::format("a folder that cannot be made: {}", problem.message()))
-      .expected("a folder for Chakra traces");
-}
-
 // Readers take every trace of a folder: those of an earlier export would count as ranks of this one.
 Status refuse_other_traces(const std::filesystem::path& folder,
                            const std::vector<std::filesystem::path>& written) {
@@ -297,7 +303,7 @@ Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
     const std::filesystem::path& folder, const FlatProgram& flat, const Costs& costs,
     std::span<const RankStep> steps, const RankTable& ranks, std::span<const std::filesystem::path> inputs) {
   STEPCAST_TRY(make_folder(folder));
-  // Where anything cannot be written, nothing is.
+  // All files are opened before the first is written: if one cannot be written, no file is written.
   std::vector<OutputFile> outputs;
   std::vector<std::filesystem::path> written;
   const auto add = [&](const std::string& name) -> Status {

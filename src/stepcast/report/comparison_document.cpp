@@ -17,11 +17,14 @@
 namespace stepcast {
 namespace {
 
+// Steps of the waterfall, rows of a table on a page, and the width of names.
 constexpr std::size_t kMostSteps = 12, kMostDifferences = 20, kStepNameWidth = 90;
 constexpr double kCoarseMs = 100;
 
+// Milliseconds with a sign.
 std::string signed_ms(double ms) { return (ms > 0 ? "+" : "") + ms_text(ms); }
 
+// The picture: bars that lead from the step of A to that of B, one per part, and one for the rest.
 ReportFigure waterfall(const Comparison& c) {
   WaterfallChart chart{.from_name = "A",
                        .to_name = "B",
@@ -37,7 +40,9 @@ ReportFigure waterfall(const Comparison& c) {
           "Differences from the step of A to that of B, by parts of the rank that ends last, largest first."};
 }
 
+// A table of differences. `in_words`: keys are parts, shown in the words of reports with their colour.
 ReportTable differences_table(const std::string& title, const std::vector<Difference>& all, bool in_words) {
+  // The title is the heading of the first column, so that a terminal needs no line for it.
   ReportTable table{title + "<"};
   table.columns.front().most_width = 60;
   table.most = kMostDifferences;
@@ -49,7 +54,7 @@ ReportTable differences_table(const std::string& title, const std::vector<Differ
   return table;
 }
 
-// In a terminal the first `rows`; a page has room for more.
+// Adds a list. A terminal shows the first `rows` entries; a page has room for more.
 ReportSection& add_list(ReportDocument& document, std::string title, const std::vector<Difference>& all,
                         std::size_t rows, bool in_words = false) {
   ReportTable table = differences_table(title, all, in_words);
@@ -62,6 +67,7 @@ ReportSection& add_list(ReportDocument& document, std::string title, const std::
 
 }  // namespace
 
+// "its" time is that of the part in the forecast; the factor is what it would have to be multiplied by.
 std::string explanations_text(const Comparison& c, std::size_t most) {
   std::string text;
   for (std::size_t i = 0; i < std::min(most, c.explanations.size()); ++i) {
@@ -80,7 +86,7 @@ ComparisonAnswer comparison_answer(std::string a_name, const Forecast& a, std::s
                                    const Forecast& b) {
   ComparisonAnswer answer{std::move(a_name), std::move(b_name), step_source(a), step_source(b),
                           compare(a, b)};
-  // What a log contradicts itself in.
+  // Notes of logs say where the log contradicts itself.
   for (const auto& [side, forecast] : {std::pair{"A", &a}, std::pair{"B", &b}})
     if (forecast->kind == "log")
       for (const std::string& note : forecast->notes)
@@ -88,6 +94,7 @@ ComparisonAnswer comparison_answer(std::string a_name, const Forecast& a, std::s
   return answer;
 }
 
+// The keys of the JSON.
 void fields(auto& a, Is<ComparisonAnswer> auto& answer) {
   a("a", answer.a);
   a("b", answer.b);
@@ -115,6 +122,7 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   ReportTable steps{"< | step ms | p10 | p90"};
   steps.row({"A"}).numbers({c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms}, 3);
   steps.row({"B"}).numbers({c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms}, 3);
+  // Only a terminal has this heading: pages show subject and figures instead.
   ReportSection& head = document.add("", {std::move(steps)});
   head.shown = Shown::terminal;
   head.opening = fmt::format("A  {}\nB  {}\n{}\n\n", in_one_line(answer.a), in_one_line(answer.b), c.verdict);
@@ -138,6 +146,7 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   FirstScreen& screen = document.first_screen.emplace();
   if (!c.settings.empty())
     screen.blocks.emplace_back(ReportText{"Settings that differ: " + join(c.settings, "; ")});
+  // The first screen shows the settings that differ, and the largest differences by part.
   screen.blocks.emplace_back(std::move(parts));
   document.json = comparison_json(answer);
   return document;

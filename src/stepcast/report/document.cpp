@@ -1,3 +1,6 @@
+// A document becomes text in two ways. Markdown: BlockText and section_text(). Terminal: TerminalBlock, with
+// tables laid out by TerminalTable. Both take their blocks from blocks_on(), which drops what is not shown
+// there.
 #include "stepcast/report/document.h"
 
 #include <algorithm>
@@ -15,7 +18,7 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// A fence that the text does not hold.
+// A code block. Its fence is longer than any fence inside the text.
 std::string code_text(const ReportCode& code) {
   std::string fence = "```";
   while (code.text.find(fence) != std::string::npos) fence += '`';
@@ -24,6 +27,7 @@ std::string code_text(const ReportCode& code) {
                      code.text, code.text.ends_with('\n') ? "" : "\n", fence);
 }
 
+// The Markdown of each kind of block. Pictures and lines for terminals have none.
 struct BlockText {
   std::string operator()(const ReportText& block) const { return escape_markdown(block.text) + "\n"; }
   std::string operator()(const ReportList& block) const {
@@ -37,6 +41,7 @@ struct BlockText {
   std::string operator()(const TerminalText& /*lines*/) const { return {}; }
 };
 
+// Splits a text at line breaks. A text without any is one line.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(end + 1)) {
@@ -47,7 +52,8 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Text behind `opening`, further lines as far to the right. Flags stay on one line: somebody will copy them.
+// A paragraph behind `opening`, with further lines indented as far. Lines with flags are not wrapped, so that
+// they can be copied.
 std::string paragraph(std::string_view opening, std::string_view text, std::size_t most) {
   const std::size_t room = most - std::min(most, width_of(opening));
   std::string out;
@@ -55,7 +61,7 @@ std::string paragraph(std::string_view opening, std::string_view text, std::size
     const bool stays = line.find(" --") != std::string_view::npos;
     for (const std::string_view part :
          wrapped_lines(line, stays ? kNoLimit : std::max<std::size_t>(room, 20))) {
-      // What breaks lines itself has its own blanks.
+      // Lines that the text itself separates bring their own indentation.
       const std::size_t blanks = part.data() == line.data() ? 0 : width_of(opening);
       out += fmt::format("{}{}\n", out.empty() ? std::string{opening} : std::string(blanks, ' '), part);
     }
@@ -63,11 +69,13 @@ std::string paragraph(std::string_view opening, std::string_view text, std::size
   return out;
 }
 
-// Columns as wide as their widest cell; no blanks at line ends. What is wider than the terminal: words go on a further
-// line of their row, then columns that do not fit stand below, behind the first one again.
+// Lays out a table for a terminal. Columns are as wide as their widest cell, and lines do not end in blanks.
+// If the table is too wide, words are wrapped inside their columns first. Columns that still do not fit are
+// printed below as a second band, which repeats the first column.
 class TerminalTable {
  public:
   TerminalTable(const ReportTable& table, std::size_t most) : table_(table) {
+    // Columns of words are not made narrower than this.
     constexpr std::size_t kLeastOfWords = 16;
     std::vector<std::size_t> least;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -85,6 +93,7 @@ class TerminalTable {
                                                  : std::min(widths_[c], std::max(word, heading)));
     }
     if (most != kNoLimit) narrow(least, most);
+    // Distribute the columns over bands, from left to right.
     for (const std::size_t c : all_columns()) {
       const bool fits = !bands_.empty() && [&] {
         std::vector<std::size_t> band = bands_.back();
@@ -107,22 +116,26 @@ class TerminalTable {
  private:
   using Lines = std::vector<std::string_view>;
 
+  // The numbers of all columns.
   [[nodiscard]] std::vector<std::size_t> all_columns() const {
     std::vector<std::size_t> all(widths_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     return all;
   }
+  // The width of a line with the columns of a band, with two blanks between columns.
   [[nodiscard]] std::size_t width_of_line(const std::vector<std::size_t>& band) const {
     std::size_t width = table_.indent + 2 * (band.size() - 1);
     for (const std::size_t c : band) width += widths_[c];
     return width;
   }
+  // The text of a cell; empty if the row has fewer cells.
   [[nodiscard]] std::string_view cell(std::size_t r, std::size_t c) const {
     return c < table_.rows[r].cells.size() ? std::string_view{table_.rows[r].cells[c].text}
                                            : std::string_view{};
   }
 
-  // The widest words first. Where that does not make one line of them, they keep half of it and columns go below.
+  // Makes columns narrower, the widest column of words first, down to `least`. If even that does not fit in
+  // one line, columns keep at least half a line and the table is split into bands.
   void narrow(std::vector<std::size_t> least, std::size_t most) {
     std::vector<std::size_t> wide = std::exchange(widths_, least);
     const bool is_enough = width_of_line(all_columns()) <= most;
@@ -138,6 +151,7 @@ class TerminalTable {
     }
   }
 
+  // Prints the headings and rows of one band.
   void add_band(const std::vector<std::size_t>& band) {
     if (!std::ranges::all_of(table_.columns, &std::string::empty, &ReportColumn::heading))
       add_row(band, true, [&](std::size_t c) { return lines_of(table_.columns[c].heading); });
@@ -151,7 +165,7 @@ class TerminalTable {
     }
   }
 
-  // Headings stand at the bottom of their lines, cells at the top.
+  // Prints one row, which may take several lines. Headings are aligned at the bottom, cells at the top.
   void add_row(const std::vector<std::size_t>& band, bool at_bottom, const auto& lines_in) {
     std::vector<Lines> cells;
     std::size_t height = 0;
@@ -175,10 +189,11 @@ class TerminalTable {
 
   const ReportTable& table_;
   std::vector<std::size_t> widths_;
-  std::vector<std::vector<std::size_t>> bands_;  // columns that stand beside each other
+  std::vector<std::vector<std::size_t>> bands_;  // columns that are printed in the same lines
   std::string text_;
 };
 
+// The terminal text of each kind of block.
 struct TerminalBlock {
   std::size_t columns;
 
@@ -195,7 +210,7 @@ struct TerminalBlock {
   std::string operator()(const ReportCode& block) const {
     return block.label.empty() ? block.text : fmt::format("  {}:\n{}", block.label, block.text);
   }
-  // Sentences of it go on further lines; flags, files and columns stay as they are.
+  // Wraps long sentences. Lines with flags, files or columns (two blanks) are not changed.
   std::string operator()(const TerminalText& block) const {
     if (columns == kNoLimit) return block.text;
     std::string text;
@@ -215,7 +230,7 @@ struct TerminalBlock {
   }
 };
 
-// "compu-\ntation" is "computation" on one line.
+// The heading on one line; a hyphen at a line break is removed: "compu-\ntation" becomes "computation".
 std::string on_one_line(std::string heading) {
   for (std::size_t at = 0; (at = heading.find('\n', at)) != std::string::npos;)
     if (at > 0 && heading[at - 1] == '-')
@@ -225,6 +240,8 @@ std::string on_one_line(std::string heading) {
   return heading;
 }
 
+// The columns and rows of a table that are shown on a terminal or a page, with a caption for what is left
+// out.
 ReportTable table_on(const ReportTable& table, Shown on) {
   ReportTable out = table;
   for (std::size_t c = table.columns.size(); c-- > 0;) {
@@ -247,6 +264,7 @@ ReportTable table_on(const ReportTable& table, Shown on) {
   return out;
 }
 
+// The Markdown of a section. Folded sections become <details>. Empty if nothing is shown.
 std::string section_text(const ReportSection& section) {
   std::string body;
   for (const ReportBlock& block : blocks_on(section, Shown::page)) {
@@ -323,6 +341,7 @@ ReportSection& ReportDocument::add(std::string section, std::vector<ReportBlock>
 std::string escape_markdown(std::string_view text) {
   constexpr std::string_view kMarkup = "\\`*<>|[]~&#";
   std::string out;
+  // One code point at a time. Invalid bytes are replaced by U+FFFD.
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_length(text.substr(i));
     if (length != 1) {
@@ -334,6 +353,7 @@ std::string escape_markdown(std::string_view text) {
       continue;
     }
     const char c = text[i];
+    // Underscores inside words are not markup, so names like step_ms stay readable.
     const bool inside_word = i > 0 && i + 1 < text.size() && is_word(text[i - 1]) && is_word(text[i + 1]);
     if (c == '\n' || c == '\r' || c == '\t') {
       out += ' ';

@@ -1,3 +1,6 @@
+// The first screen is built from ReportDocument::first_screen, from top to bottom. Blocks get the lines that
+// title, figures and reason leave, and notes get what remains after that. If the whole document fits on a
+// screen, it is printed instead.
 #include "stepcast/report/first_screen.h"
 
 #include <algorithm>
@@ -14,12 +17,13 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kNoteLines = 2;  // a longer note ends in ".."
+constexpr std::size_t kNoteLines = 2;  // lines of one note; a longer note is cut and ends in ".."
 
 std::size_t n_lines(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
+// Whether a text fits on a screen without wrapping.
 bool fits_screen(std::string_view text, std::size_t columns) {
   if (n_lines(text) > kScreenLines) return false;
   for (std::size_t at = 0; at < text.size();) {
@@ -30,7 +34,8 @@ bool fits_screen(std::string_view text, std::size_t columns) {
   return true;
 }
 
-// On lines of `columns` characters, the first behind `opening`, the others as far to the right.
+// Wraps a text at `columns` characters. `opening` is in front of the first line; further lines are indented
+// as far.
 std::string screen_lines(std::string_view opening, std::string_view text, std::size_t columns) {
   std::string out;
   for (const std::string_view line : wrapped_lines(text, columns - std::min(columns / 2, opening.size()))) {
@@ -40,7 +45,7 @@ std::string screen_lines(std::string_view opening, std::string_view text, std::s
   return out;
 }
 
-// Of every column, heading included.
+// The width of each column, including its heading.
 std::vector<std::size_t> widths_of(const ReportTable& table) {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -58,7 +63,7 @@ std::vector<std::size_t> widths_of(const ReportTable& table) {
   return widths;
 }
 
-// The columns that the first screen shows; the widest words are cut where a row is too long.
+// The columns and rows that the first screen shows. If a row is too long, the widest column of words is cut.
 ReportTable for_screen(const ReportTable& table, std::size_t columns) {
   ReportTable out = table;
   if (!table.on_first_screen.empty()) {
@@ -77,6 +82,7 @@ ReportTable for_screen(const ReportTable& table, std::size_t columns) {
   std::size_t sum = out.indent + 2 * (widths.size() - 1);
   for (const std::size_t width : widths) sum += width;
   std::size_t widest = 0;
+  // The widest column of words is the one that may be cut; numbers are never cut.
   for (std::size_t c = 0; c < widths.size(); ++c)
     if (!out.columns[c].is_number && (out.columns[widest].is_number || widths[c] > widths[widest]))
       widest = c;
@@ -89,6 +95,7 @@ ReportTable for_screen(const ReportTable& table, std::size_t columns) {
   return out;
 }
 
+// The text of each kind of block on the first screen. Pictures are left out.
 struct ScreenBlock {
   std::size_t columns;
 
@@ -121,7 +128,8 @@ struct ScreenBlock {
   std::string operator()(const TerminalText& block) const { return block.text; }
 };
 
-// "Step time 12.3 ms (p10 11.9, p90 12.8); fitted": where a line is too long, without its source.
+// One line per figure: "Step time 12.3 ms (p10 11.9, p90 12.8); fitted". The source is left out if the line
+// is too long.
 std::string figures_text(std::span<const KeyFigure> figures, std::size_t columns) {
   std::string text;
   for (const KeyFigure& figure : figures) {
@@ -135,7 +143,7 @@ std::string figures_text(std::span<const KeyFigure> figures, std::size_t columns
   return text;
 }
 
-// Behind an empty line; tables and lists lose rows where there are more than `room` lines.
+// The blocks behind an empty line. Tables and lists lose rows until the text has fewer than `room` lines.
 std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::size_t room) {
   for (std::size_t most = kScreenLines;; --most) {
     std::string text;
@@ -151,7 +159,7 @@ std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::siz
   }
 }
 
-// Those that fit into so many lines, and the last line of the screen.
+// The notes that fit into `room` lines, and the last line of the screen, which refers to --details.
 std::string notes_text(const std::vector<std::string>& notes, std::size_t columns, std::size_t room) {
   constexpr std::string_view kOpening = "note: ";
   std::string text;
@@ -163,6 +171,7 @@ std::string notes_text(const std::vector<std::string>& notes, std::size_t column
     text += one;
     ++shown;
   }
+  // The last line says how many notes are missing.
   const std::size_t left = notes.size() - shown;
   return text +
          fmt::format("More with --details{}\n",
@@ -181,7 +190,7 @@ std::string shell_lines(std::string_view command, std::size_t indent, std::size_
   };
   bool is_first = true;
   while (!command.empty()) {
-    // A flag and its values stay together.
+    // A flag and its values stay on one line.
     std::size_t end = command.find(" -");
     const std::string_view flag = command.substr(0, end);
     if (!is_first && width_of(line) + 1 + width_of(flag) + kGoesOn.size() > columns) {
@@ -210,7 +219,7 @@ std::string first_screen_text(const ReportDocument& document, std::size_t termin
   for (const std::string& part :
        {figures_text(figures, columns), why.empty() ? std::string{} : screen_lines({}, why, columns)})
     if (!part.empty()) text += "\n" + part;
-  constexpr std::size_t kEnd = 2;  // an empty line and the last one
+  constexpr std::size_t kEnd = 2;  // lines below the blocks: an empty one and the last one
   text += blocks_text(screen, columns, kScreenLines - std::min(kScreenLines, n_lines(text) + kEnd));
   text += "\n";
   const std::size_t taken = n_lines(text) + 1;

@@ -1,4 +1,4 @@
-// One screen of an answer: what a terminal shows unless details are asked for.
+// Formats an answer for one screen of a terminal: the output unless --details is given.
 //
 //   title, subject         Layouts of gpt3-175b on 1,024 x A100
 //   figures                Step time 12.3 ms (p10 11.9, p90 12.8); fitted
@@ -14,14 +14,17 @@
 
 namespace stepcast {
 
+// The screen that every terminal is assumed to have.
 inline constexpr std::size_t kScreenColumns = 80, kScreenLines = 24;
 
-// At most kScreenLines lines of at most kScreenColumns characters, or of `terminal_columns` where those are fewer; then the
-// sections that a flag asked for. All of report_text() where that fits, or where the document has no first screen.
+// The first screen: at most kScreenLines lines of at most kScreenColumns characters (or `terminal_columns`,
+// if less), followed by the sections that a flag asked for. Returns all of report_text() if that fits on a
+// screen, or if the document has no first screen.
 [[nodiscard]] std::string first_screen_text(const ReportDocument& document,
                                             std::size_t terminal_columns = kNoLimit);
 
-// Flags for a shell on lines of at most `columns` characters, each but the last ends in a backslash.
+// Breaks a command into lines of at most `columns` characters for a shell. Each line except the last ends in
+// a backslash.
 [[nodiscard]] std::string shell_lines(std::string_view command, std::size_t indent,
                                       std::size_t columns = kScreenColumns);
 

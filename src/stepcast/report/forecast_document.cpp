@@ -1,3 +1,7 @@
+// The document of a forecast. A terminal prints, in this order: the question with memory and notes, the step
+// time, the check of a measured step, what to change, where the time goes, the sources of the numbers, then
+// the sections for what was asked. A page shows the key figures first and adds pictures and long tables
+// (add_page_sections()). The first screen has its own, much shorter selection (first_screen_of()).
 #include "stepcast/report/forecast_document.h"
 
 #include <algorithm>
@@ -26,18 +30,20 @@ using detail::memory_bar;
 using detail::MemoryPart;
 using detail::part_cell;
 
+// Rows of the table of collectives on a page.
 constexpr std::size_t kMostCollectives = 12;
 
-// Of a step of so many ms and its parts.
+// The number of decimals for times of a step with this length and for its parts.
 int decimals(double step_ms) { return step_ms < 10 ? 3 : 1; }
 
+// A duration in minutes, hours or days.
 std::string duration(double seconds) {
   if (seconds < 3600) return fmt::format("{:.1f} min", seconds / 60);
   if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
   return fmt::format("{:.1f} days", seconds / 86400);
 }
 
-// A setting of the layout; 0 or nothing where it does not say.
+// The value of a setting of the layout; 0 or empty if the forecast does not have it.
 template <class T>
 T said(const Forecast& f, std::string_view name) {
   const auto setting = std::ranges::find(f.layout, name, &Setting::name);
@@ -48,6 +54,7 @@ std::int64_t number(const Forecast& f, std::string_view name) {
   return static_cast<std::int64_t>(said<double>(f, name));
 }
 
+// The model and the machine in one line: "llama-3-8b (8,030,261,248 parameters) on 64 x H100 (dgx-h100)".
 std::string subject(const Forecast& f) {
   std::string line = in_one_line(f.model ? *f.model : f.traces.value_or("a step"));
   if (f.parameters) line += fmt::format(" ({} parameters)", table_count(*f.parameters));
@@ -56,6 +63,7 @@ std::string subject(const Forecast& f) {
   return line;
 }
 
+// The parallel degrees and the batch in one line.
 std::string layout_line(const Forecast& f) {
   const std::int64_t virtual_stages = number(f, "virtual_stages"), expert = number(f, "expert_parallel");
   const std::int64_t micro_batch = number(f, "micro_batch_sequences");
@@ -71,7 +79,8 @@ std::string layout_line(const Forecast& f) {
       number(f, "global_batch_sequences"), sample);
 }
 
-// Whose software was assumed: it affects the time as much as the layout.
+// The software in one line. It is shown with the layout because it affects the time as much. Empty if it is
+// unknown.
 std::string software_line(const Forecast& f) {
   const auto word = [&](std::string_view name) { return said<std::string>(f, name); };
   if (word("framework").empty()) return {};
@@ -82,13 +91,13 @@ std::string software_line(const Forecast& f) {
                      word("recompute"));
 }
 
-// Whose memory stages[s] is: of a description a pipeline stage, of a dry run with several classes of ranks one of them.
+// The owner of stages[s]: a pipeline stage, or in a dry run with several rank classes one of these.
 std::string memory_owner(const Forecast& f, std::size_t s) {
   const bool of_ranks = f.kind == "trace" && f.memory->stages.size() == f.classes.size();
   return of_ranks && f.classes.size() > 1 ? f.classes[s].name : fmt::format("stage {}", s);
 }
 
-// Whether it fits: what somebody has to know before the time.
+// The lines about memory: whether the job fits, and how much of the memory each part takes.
 std::string memory(const Forecast& f) {
   const ForecastMemory& m = *f.memory;
   if (m.worst_stage >= m.stages.size()) return {};
@@ -114,7 +123,8 @@ std::string memory(const Forecast& f) {
   return text;
 }
 
-// What a terminal shows first. What a number rests on stands before it.
+// The first lines in a terminal. Memory and notes come before the step time, because readers need them to
+// judge it.
 void add_opening(ReportDocument& document, const Forecast& f) {
   std::string text;
   for (const std::string& line : document.subject) text += line + "\n";
@@ -133,7 +143,8 @@ void add_opening(ReportDocument& document, const Forecast& f) {
   document.add("", {TerminalText{std::move(text)}}).shown = Shown::terminal;
 }
 
-// "Nearest published runs: llama3-70b on 64 to 1,024 ... (12 runs, nemo_h100): x 0.97 of their forecasts, 0.93 to 1.05."
+// The sentence about the nearest published runs: their model, number of GPUs and source, and the ratio of
+// measured to forecast step time (median, minimum, maximum).
 std::string published_text(const PublishedRuns& p) {
   std::string text = fmt::format(
       "Nearest published runs: {} in {} on {} x {} with {} ({}, {}): measured over forecast {:.2f} ({:.2f} "
@@ -146,7 +157,7 @@ std::string published_text(const PublishedRuns& p) {
   return text + (p.differs.empty() ? "." : fmt::format(". They differ in {}.", p.differs));
 }
 
-// "Is my number normal?", where one was given.
+// The section "Is the measured step normal?", if a measured step of this job was given.
 void add_measured_check(ReportDocument& document, const Forecast& f) {
   if (!f.measured_check) return;
   const MeasuredCheck& check = *f.measured_check;
@@ -160,6 +171,7 @@ void add_measured_check(ReportDocument& document, const Forecast& f) {
   section.add(TerminalText{"\n"});
 }
 
+// The parts of the critical class with their share of the step. Parts below 0.05 % are left out.
 ReportTable breakdown(const Forecast& f) {
   const ForecastClass& c = f.critical();
   ReportTable table{"where the time goes< | ms | %"};
@@ -173,7 +185,7 @@ ReportTable breakdown(const Forecast& f) {
   return table;
 }
 
-// Recorded ranks side by side.
+// A table of recorded ranks, one row each.
 ReportTable ranks(const Forecast& f) {
   ReportTable table{
       "rank< | step ms | begins | computation | exposed comm. | waits for CPU | for ranks | other idle"};
@@ -186,6 +198,8 @@ ReportTable ranks(const Forecast& f) {
   return table;
 }
 
+// The section on where the time goes: picture, table, recorded ranks, expert load and, in a terminal,
+// throughput.
 void add_breakdown(ReportDocument& document, const Forecast& f) {
   ReportSection& section = document.add("Where the time goes");
   section.opening.emplace();
@@ -216,7 +230,7 @@ void add_breakdown(ReportDocument& document, const Forecast& f) {
     section.add(ReportText{rates}, Shown::terminal);
 }
 
-// Where the time comes from, and what no model covers.
+// The section on the sources of the time: shares by kind of source, and work that no model covers.
 void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
   ReportSection& section = document.add("Sources of this forecast");
   section.shown = on;
@@ -228,6 +242,7 @@ void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
        {std::tuple{"c-gemm", "measured", "measured", c.measured},
         {"c-attention", "fitted", "fitted to measurements", c.fitted},
         {"c-pipe c-working", "analytic", "analytic", c.analytic},
+        // Shares below 0.5 % would print as 0 %.
         {"c-cpu c-buffers", "assumed", "assumed", c.assumed}}) {
     if (share > 0) chart.bars.front().parts.push_back({colour, name, 100 * share});
     if (share >= 0.005) line += fmt::format("{} {} {:.0f} %", line.empty() ? "" : ",", source, 100 * share);
@@ -256,6 +271,7 @@ void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
                  0});
 }
 
+// The memory of every stage as a picture and a table, for pages.
 void add_memory(ReportDocument& document, const Forecast& f) {
   if (!f.memory || f.memory->stages.empty()) return;
   const ForecastMemory& memory = *f.memory;
@@ -283,7 +299,7 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   document.add("Memory of a GPU", {detail::memory_figure(std::move(bars)), table});
 }
 
-// What the allocator of each class of ranks held in a dry run, where they differ.
+// The peak memory by rank class of a dry run, for terminals. Only if there are several classes.
 void add_memory_of_ranks(ReportDocument& document, const Forecast& f) {
   if (f.kind != "trace" || !f.memory || f.memory->stages.size() < 2 ||
       f.memory->stages.size() != f.classes.size())
@@ -302,6 +318,7 @@ void add_memory_of_ranks(ReportDocument& document, const Forecast& f) {
   section.opening = "Peak memory by rank\n";
 }
 
+// The collectives that cost most, in waiting plus transfer.
 void add_collectives(ReportDocument& document, const Forecast& f) {
   if (f.collectives.empty()) return;
   std::vector<const ForecastCollective*> all;
@@ -322,7 +339,7 @@ void add_collectives(ReportDocument& document, const Forecast& f) {
   document.add("Collectives of the step", {table}).folded = true;
 }
 
-// The operations of every kind of layer, of embedding, head and update, as they were priced.
+// The priced operations of each kind of layer, of embedding, head and update.
 void add_operations(ReportDocument& document, const Forecast& f, Shown on) {
   if (f.explained.empty()) return;
   ReportTable table{"item< | what< | n | us | hidden | p10 | p90 | GFLOP | MB | from<"};
@@ -354,6 +371,7 @@ void add_operations(ReportDocument& document, const Forecast& f, Shown on) {
   section.opening.emplace();
 }
 
+// All settings of the layout, folded on a page.
 void add_settings(ReportDocument& document, const Forecast& f) {
   if (f.layout.empty()) return;
   ReportTable table{"setting< | value<"};
@@ -367,7 +385,7 @@ void add_settings(ReportDocument& document, const Forecast& f) {
   document.add("Layout and settings", {table}).folded = true;
 }
 
-// What only a page has room for.
+// The sections that only a page has room for.
 void add_page_sections(ReportDocument& document, const Forecast& f, const StepPictures* pictures) {
   add_memory(document, f);
   if (pictures != nullptr) {
@@ -427,7 +445,8 @@ std::string throughput_text(const Forecast& forecast) {
 
 namespace {
 
-// What stands between steps, and what it costs of the time that neither is lost.
+// The evaluations and checkpoints between steps, and their share of the time. If the job does not say how
+// often they happen, which flags would say it.
 std::string stops_text(const Forecast& forecast) {
   const ForecastTraining& t = *forecast.training;
   std::string out, missing;
@@ -483,8 +502,8 @@ std::string forecast_text(const Forecast& forecast) {
 
 namespace {
 
-// How much of the step GPUs compute, and what takes most of the rest, as means over all GPUs: while one stage computes
-// others wait. Empty where nothing is known.
+// How much of the step the GPUs compute, and the largest other part. Means over all GPUs, because while one
+// stage computes others wait. Empty if the forecast has no classes.
 std::string largest_loss(const Forecast& f) {
   if (f.classes.empty()) return {};
   double step_ms = 0, computing_ms = 0;
@@ -513,9 +532,11 @@ std::string largest_loss(const Forecast& f) {
   return text + '.';
 }
 
+// The content of the first screen: the largest loss, short answers to what was asked, and the most important
+// notes.
 FirstScreen first_screen_of(const Forecast& f) {
   FirstScreen screen{.why = largest_loss(f), .notes = f.notes, .shows_title = false};
-  // What was assumed comes last.
+  // Notes about assumed values come last.
   std::ranges::stable_partition(
       screen.notes, [](const std::string& note) { return note.find(" not given") == std::string::npos; });
   if (f.measured_check)

@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-// Positions in rank_classes must exist: callers follow them without looking.
+// Checks all indices into rank_classes, because callers use them without a check of their own.
 Status check_positions(const Forecast& forecast, const std::string& name) {
   const std::size_t n = forecast.classes.size();
   const auto check = [&](std::uint32_t position, std::string place) -> Status {
@@ -35,6 +35,7 @@ Status check_positions(const Forecast& forecast, const std::string& name) {
   return Ok{};
 }
 
+// Checks that step times are not negative and that p10 is not above p90.
 Status check_step(const Forecast& f, const std::string& name) {
   for (const auto& [key, ms] : {std::pair{"step_time_ms", f.step_time_ms},
                                 {"step_time_p10_ms", f.step_time_p10_ms},
@@ -58,7 +59,7 @@ std::string forecast_json(const Forecast& forecast) { return answer_json(forecas
 std::string forecast_schema() { return answer_schema<Forecast>(); }
 
 JsonLimits forecast_json_limits() {
-  // A forecast of thousands of ranks with all of its collectives is tens of megabytes.
+  // A forecast of thousands of ranks with all collectives has tens of megabytes.
   JsonLimits limits;
   limits.max_bytes = std::size_t{1} << 28;
   limits.max_values = 20'000'000;
@@ -70,6 +71,7 @@ Result<Forecast> forecast_from_json(std::string_view text, const std::string& na
   return forecast_from_json(root, name);
 }
 
+// The list of members checks types and names; the two checks below cover what types cannot express.
 Result<Forecast> forecast_from_json(const JsonValue& value, const std::string& name) {
   STEPCAST_ASSIGN(Forecast forecast, read_answer<Forecast>(value, "stepcast predict --json", name));
   STEPCAST_TRY(check_positions(forecast, name));

@@ -1,10 +1,10 @@
-// A Forecast as JSON and back: schema stepcast.forecast/1 (docs/schemas/forecast.json, docs/json.md).
+// Writes a Forecast as JSON and reads it back: schema stepcast.forecast/1 (docs/schemas/forecast.json,
+// docs/json.md).
 //
 //   const std::string text = forecast_json(forecast);
 //   STEPCAST_ASSIGN(const Forecast same, forecast_from_json(text));
 //
-// Numbers are written with nine significant digits: reading a document and writing it again gives the same
-// text.
+// Numbers have nine significant digits. Reading a document and writing it again gives the same text.
 #pragma once
 
 #include <string>
@@ -19,6 +19,7 @@ namespace stepcast {
 class JsonValue;
 struct JsonLimits;
 
+// Lists of these types are JSON objects with `key` as the name of a member and `value` as its value.
 template <>
 struct Entry<NamedTime> {
   static constexpr auto key = &NamedTime::key;
@@ -32,29 +33,32 @@ struct Entry<Setting> {
   static constexpr std::string_view kWhat = "settings";
 };
 
+// The schema name, the command for error messages, and the format of numbers.
 inline constexpr std::string_view kForecastSchema = "stepcast.forecast/1";
 constexpr AnswerHead answer_head(const Forecast*) {
   return {kForecastSchema, "stepcast forecast", AnswerHead::Numbers::nine_digits};
 }
 namespace detail {
 class FieldWriter;
-// For documents that hold forecasts.
+// For documents that contain a forecast.
 void fields(FieldWriter& writer, const Forecast& forecast);
 }  // namespace detail
 
+// The forecast as one JSON object.
 [[nodiscard]] std::string forecast_json(const Forecast& forecast);
 
-// Keys that it does not know are passed over: a later version may have added them. Errors name the line and
-// the key: text that is no JSON, another schema, a key that is missing or holds something else, a position in
-// rank_classes that does not exist. `name` stands for the text in errors.
+// Reads a forecast. Unknown keys are ignored, because a later version may have added them. `name` is the name
+// of the text in errors. Errors give the line and the key: text that is not JSON, another schema, a missing
+// key or a value of the wrong type, an index into rank_classes that does not exist, a negative step time, p10
+// above p90.
 [[nodiscard]] Result<Forecast> forecast_from_json(std::string_view text,
                                                   const std::string& name = "forecast");
-// The same of a value of a larger document.
+// The same for a value inside a larger document.
 [[nodiscard]] Result<Forecast> forecast_from_json(const JsonValue& value, const std::string& name);
-// What parse_json() has to take for the documents of this page.
+// The limits with which parse_json() must parse a document that contains forecasts.
 [[nodiscard]] JsonLimits forecast_json_limits();
 
-// The JSON Schema (draft 2020-12) that every such document follows, as docs/schemas/forecast.json holds it.
+// The JSON Schema (draft 2020-12) of these documents, the content of docs/schemas/forecast.json.
 [[nodiscard]] std::string forecast_schema();
 
 }  // namespace stepcast

@@ -14,11 +14,13 @@ STEPCAST_ANSWER(inspect, InspectAnswer, "stepcast.inspect/1", "stepcast inspect 
 
 namespace {
 
-// By recorded time where there is one, then by bytes.
+// One row per operator, with the largest recorded time first, then the most bytes. An operator with several
+// operations counts once per node.
 std::vector<InspectedOperations::Operator> rows_of(const ExecutionTrace& trace,
                                                    const TracedOperations& traced,
                                                    const KernelTimeCoverage* coverage) {
   std::map<std::string_view, InspectedOperations::Operator> by_name;
+  // Operations of one node are consecutive, so a change of the node is a new occurrence of the operator.
   std::int64_t last_node = -1;
   for (const TracedOperation& operation : traced.operations) {
     const std::string_view name = trace.names.text(trace.nodes[operation.node].name);
@@ -47,9 +49,11 @@ std::vector<InspectedOperations::Operator> rows_of(const ExecutionTrace& trace,
   return rows;
 }
 
+// A share in percent; 100 if the whole is 0.
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 100; }
 
-// Distinct rows of a batch of so many samples, table by table, as the reuse factors of `seen` say.
+// The expected number of distinct rows in a batch of `samples` samples: the sum over tables, from the reuse
+// factors of `seen`.
 double expected_distinct_rows(const MeasuredIndices& seen, double samples) {
   double rows = 0;
   for (const MeasuredTable& t : seen.tables) {
@@ -62,6 +66,7 @@ double expected_distinct_rows(const MeasuredIndices& seen, double samples) {
 
 }  // namespace
 
+// If only the name of the file gave the rank, the trace itself has none.
 InspectedProfile inspected(const RecordedRank& rank, RankSummary summary) {
   InspectedProfile p{.file = rank.file, .schema = rank.schema, .summary = std::move(summary)};
   p.rank_is_by_name = p.summary.rank && !rank.rank;
@@ -111,6 +116,7 @@ InspectedOperations inspected(const ExecutionTrace& trace, const TracedOperation
           .times = std::move(times)};
 }
 
+// The bins are few and sorted by their lower ends.
 void Pooling::add(double pooling) {
   std::size_t bin = 0;
   while (bin + 1 < bins.size() && pooling >= bins[bin + 1].from) ++bin;
@@ -139,6 +145,7 @@ InspectedTables inspected(const std::string& file, const std::vector<EmbeddingTa
   return all;
 }
 
+// The comparison uses the mean batch if batches were counted, otherwise the whole file.
 InspectedIndices inspected(const MeasuredIndices& measured, const MeasuredIndices* data_set,
                            std::int64_t batch_samples) {
   InspectedIndices all{.measured = measured, .batch_samples = batch_samples};

@@ -1,4 +1,5 @@
-// What `stepcast inspect` answers (stepcast.inspect/1): what is in files, as values, for people and for scripts.
+// The answer of `stepcast inspect` (stepcast.inspect/1): the content of files as values, for users and for
+// scripts.
 #pragma once
 
 #include <array>
@@ -25,19 +26,23 @@
 
 namespace stepcast {
 
+// A profiler trace, or a rank file that `stepcast import` made from one.
 struct InspectedProfile {
   std::string file, schema;
   RankSummary summary;
-  bool rank_is_by_name = false;                      // of the file
-  bool is_rank_file = false;                         // of `stepcast import`
-  std::optional<std::size_t> execution_trace_nodes;  // of the one that a rank file holds
+  // The rank is known only from the name of the file.
+  bool rank_is_by_name = false;
+  bool is_rank_file = false;  // the file was written by `stepcast import`
+  // The number of nodes of the execution trace inside a rank file.
+  std::optional<std::size_t> execution_trace_nodes;
   std::optional<std::int32_t> world_size;
   std::vector<DeviceProperties> devices;
   std::vector<RecordedThread> threads;
-  std::map<std::string, std::uint64_t> skipped;  // events by reason
+  std::map<std::string, std::uint64_t> skipped;  // events that were not read, by reason
   std::uint64_t events = 0;
 };
 
+// A PyTorch execution trace.
 struct InspectedExecutionTrace {
   std::string file, schema;
   std::optional<std::int32_t> rank;
@@ -46,6 +51,8 @@ struct InspectedExecutionTrace {
   ExecutionTraceSummary summary;
 };
 
+// A Chakra execution trace. `dangling`: dependencies on nodes that are not in the file. `callers`: control
+// dependencies on callers, which are not used.
 struct InspectedChakra {
   std::string file, schema;
   std::optional<std::int32_t> rank;
@@ -54,6 +61,7 @@ struct InspectedChakra {
   OperationGraphSummary summary;
 };
 
+// An operator-level timeline of a pipeline.
 struct InspectedTimeline {
   struct Operators {
     std::size_t count = 0;
@@ -62,37 +70,40 @@ struct InspectedTimeline {
   std::string file;
   std::vector<std::int32_t> ranks;
   std::vector<std::int64_t> steps;
-  std::map<std::string, Operators> operators;  // by name
+  std::map<std::string, Operators> operators;  // by name; the sum is over all occurrences
 };
 
-// The operations behind the operators of a trace.
+// The operations that the operators of an execution trace perform.
 struct InspectedOperations {
   struct Operator {
     std::string name;
-    std::vector<std::string> families;  // in order of appearance
+    std::vector<std::string> families;  // families of operations in order of appearance
     std::size_t count = 0;
     Flops flops;
     Bytes bytes;
     Microseconds time;
   };
   std::string file, schema;
+  // The number of operators that launch GPU work, and of those with a known operation.
   std::size_t launching_operators = 0, modelled_operators = 0;
-  std::vector<Operator> operators;  // by recorded time where there is one, then by bytes
+  std::vector<Operator> operators;  // by recorded time if there is any, then by bytes; largest first
   std::map<std::string, UnmodelledOperator> unmodelled;
-  std::optional<KernelTimeCoverage> times;  // where a profiler trace of the same run stands beside
+  std::optional<KernelTimeCoverage> times;  // if a profiler trace of the same run was found
 
-  // 100 where there is none.
+  // Shares of operators and of kernel time with a known operation, in percent; 100 if there are none at all.
   [[nodiscard]] double modelled_operators_percent() const;
   [[nodiscard]] double modelled_time_percent() const;
 };
 
-// Tables by their lookups per sample.
+// Embedding tables with a number of lookups per sample in this interval.
 struct PoolingBin {
   std::string_view name;
-  double from = 0;  // to the `from` of the next
+  double from = 0;  // the interval ends at the `from` of the next one
   std::size_t tables = 0;
   double lookups = 0;
 };
+// The distribution of tables and lookups over these intervals. "Heavy" tables have at least kHeavyPooling
+// lookups per sample.
 struct Pooling {
   std::array<PoolingBin, 7> bins{{{"none", 0},  // exactly 0
                                   {"to 1", 1e-300},
@@ -104,11 +115,14 @@ struct Pooling {
   std::size_t tables = 0, heavy_tables = 0;
   double lookups = 0, heavy_lookups = 0;
 
+  // Adds a table with this number of lookups per sample.
   void add(double pooling);
+  // The share of heavy tables, and the share of lookups in them; fractions.
   [[nodiscard]] double heavy_share() const;
   [[nodiscard]] double heavy_lookup_share() const { return lookups > 0 ? heavy_lookups / lookups : 0; }
 };
 
+// A file of embedding tables: their number, size, widths, and how many have measured reuse factors.
 struct InspectedTables {
   std::string file;
   std::size_t tables = 0, with_reuse = 0;
@@ -117,31 +131,36 @@ struct InspectedTables {
   Pooling pooling;
 };
 
-// The indices that batches look up.
+// A file with the indices that batches look up.
 struct InspectedIndices {
   MeasuredIndices measured;
-  std::optional<ReuseFactors> data_set;  // all files together, where there are several
+  std::optional<ReuseFactors> data_set;  // over all files, if there are several
   std::int64_t batch_samples = 0;
   Pooling pooling;
-  // A batch, or the file, whose distinct rows the reuse factors of the whole, file or data set, foretell.
+  // A batch, or the whole file, with its number of distinct rows, as counted and as expected from the reuse
+  // factors of the file or the data set.
   double compared_samples = 0, distinct_rows = 0, expected_distinct_rows = 0;
 };
 
+// A file that could not be read, and why.
 struct UnreadableFile {
   STEPCAST_FIELDS(UnreadableFile, "unreadable");
   STEPCAST_FIELD(std::string, file, "");
   STEPCAST_FIELD(std::string, error, "");
 };
 
+// One inspected file of any kind.
 using InspectedFile =
     std::variant<InspectedProfile, InspectedExecutionTrace, InspectedChakra, InspectedTimeline, LoggedRun,
                  InspectedTables, InspectedIndices, InspectedOperations, UnreadableFile>;
 
+// The answer: one entry per file, in the order of the command line.
 struct InspectAnswer {
   STEPCAST_FIELDS(InspectAnswer);
   STEPCAST_FIELD(std::vector<InspectedFile>, files, "");
 };
 
+// One function per kind of file. `summary`, `traced` and `times` must be those of the trace.
 [[nodiscard]] InspectedProfile inspected(const RecordedRank& rank, RankSummary summary);
 [[nodiscard]] InspectedExecutionTrace inspected(const ExecutionTrace& trace);
 [[nodiscard]] InspectedChakra inspected(const OperationGraph& graph);
@@ -149,10 +168,11 @@ struct InspectAnswer {
 [[nodiscard]] InspectedOperations inspected(const ExecutionTrace& trace, const TracedOperations& traced,
                                             std::optional<KernelTimeCoverage> times);
 [[nodiscard]] InspectedTables inspected(const std::string& file, const std::vector<EmbeddingTable>& tables);
-// `data_set` is all files together; null where there is one.
+// `data_set`: the indices of all files together; null if there is only one file.
 [[nodiscard]] InspectedIndices inspected(const MeasuredIndices& measured, const MeasuredIndices* data_set,
                                          std::int64_t batch_samples);
 
+// The answer for one file as a document, and the JSON of all files with its schema.
 [[nodiscard]] ReportDocument inspect_document(const InspectedFile& file);
 [[nodiscard]] std::string inspect_json(const InspectAnswer& answer);
 [[nodiscard]] std::string inspect_schema();

@@ -1,4 +1,5 @@
-// What a terminal shows of each kind of file.
+// The documents of `stepcast inspect`: for each kind of file, facts as rows of a label and a text, then
+// tables.
 
 #include <algorithm>
 #include <string_view>
@@ -21,6 +22,7 @@
 namespace stepcast {
 namespace {
 
+// A document with the facts about a file. The first screen shows the first of them.
 ReportDocument document_of(const std::string& file, ReportTable facts) {
   ReportDocument document{.title = in_one_line(file)};
   constexpr std::size_t kMostFacts = 20;
@@ -31,22 +33,24 @@ ReportDocument document_of(const std::string& file, ReportTable facts) {
   return document;
 }
 
+// Adds a table as a section, unless it is empty.
 void add_table(ReportDocument& document, std::string title, ReportTable table) {
   if (!table.rows.empty()) document.add(std::move(title), {std::move(table)}).opening = "\n";
 }
 
+// Texts for missing values.
 std::string or_not_told(const std::optional<std::int32_t>& number) {
   return number ? std::to_string(*number) : "not told";
 }
 std::string or_none(const std::vector<std::string>& parts) { return parts.empty() ? "none" : join(parts); }
 std::string milliseconds(Microseconds time) { return table_number(time.value() * 1e-3, 3); }
 
-// "profiler trace (kineto), schema 1".
+// The format of a file with its schema: "profiler trace (kineto), schema 1".
 std::string format_text(std::string_view format, const std::string& schema) {
   return fmt::format("{}{}{}", format, schema.empty() ? "" : ", schema ", schema);
 }
 
-// "3 all_reduce, 1 all_to_all": counts by what they are of, none of nothing.
+// Counts with their names, without zeros: "3 all_reduce, 1 all_to_all". "none" if all are 0.
 std::string counts_text(const auto& counts) {
   std::vector<std::string> parts;
   for (const auto& [what, n] : counts) {
@@ -60,6 +64,7 @@ std::string counts_text(const auto& counts) {
   return or_none(parts);
 }
 
+// The device of a trace, with the number of devices if there are several.
 std::string device_names(const std::vector<DeviceProperties>& devices) {
   if (devices.empty() || devices.front().name.empty()) return "not told";
   const std::string& name = devices.front().name;
@@ -68,6 +73,7 @@ std::string device_names(const std::vector<DeviceProperties>& devices) {
   return alike ? fmt::format("{} x {}", devices.size(), name) : name + " and others";
 }
 
+// What was read from a profiler trace: numbers of events by kind.
 std::string kept_text(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   std::vector<std::string> parts;
@@ -86,12 +92,14 @@ std::string kept_text(const InspectedProfile& p) {
   return or_none(parts);
 }
 
+// How the "External id" of the file's events is used; it decides how GPU work is linked to operators.
 std::string_view link_text(ExternalIdMeaning meaning) {
   return name_of<ExternalIdMeaning::unclear>(
       meaning, {"no external ids", "\"External id\" names the operator",
                 "\"External id\" repeats the correlation", "\"External id\" follows no rule"});
 }
 
+// The facts about a profiler trace.
 ReportTable facts_of(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   ReportTable facts = ReportTable::facts();
@@ -128,6 +136,7 @@ ReportTable facts_of(const InspectedProfile& p) {
   return facts;
 }
 
+// The facts and tables of a profiler trace. Columns that would be empty are left out.
 ReportDocument document_of(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   ReportDocument document = document_of(p.file, facts_of(p));
@@ -156,6 +165,7 @@ ReportDocument document_of(const InspectedProfile& p) {
   return document;
 }
 
+// The facts about a PyTorch execution trace.
 ReportDocument document_of(const InspectedExecutionTrace& trace) {
   const ExecutionTraceSummary& s = trace.summary;
   ReportTable facts = ReportTable::facts();
@@ -173,6 +183,7 @@ ReportDocument document_of(const InspectedExecutionTrace& trace) {
   return document_of(trace.file, std::move(facts));
 }
 
+// The facts about a Chakra trace. "usable" says whether it can be simulated without a platform.
 ReportDocument document_of(const InspectedChakra& graph) {
   const OperationGraphSummary& s = graph.summary;
   ReportTable facts = ReportTable::facts();
@@ -199,6 +210,7 @@ ReportDocument document_of(const InspectedChakra& graph) {
   return document_of(graph.file, std::move(facts));
 }
 
+// The facts and operators of a pipeline timeline.
 ReportDocument document_of(const InspectedTimeline& timeline) {
   ReportTable operators{"operator< | count | mean ms"};
   std::size_t n = 0;
@@ -218,6 +230,7 @@ ReportDocument document_of(const InspectedTimeline& timeline) {
   return document;
 }
 
+// The operators of a trace with a sum in the last row; empty without operators.
 ReportTable operators_table(const InspectedOperations& o) {
   ReportTable table = table_of(o.operators, o.times.has_value());
   InspectedOperations::Operator sum{.name = "all"};
@@ -233,6 +246,7 @@ ReportTable operators_table(const InspectedOperations& o) {
   return table;
 }
 
+// The operations of an execution trace, and the kernels and operators without a known operation.
 ReportDocument document_of(const InspectedOperations& o) {
   ReportTable facts = ReportTable::facts();
   facts.row({"operators", fmt::format("{} of {} operators that launch GPU work have a model ({} %)",
@@ -253,12 +267,14 @@ ReportDocument document_of(const InspectedOperations& o) {
   return document;
 }
 
+// A sentence about heavy tables.
 std::string heavy_text(const Pooling& p) {
   return fmt::format(
       "{} of {} tables have at least {:.0f} lookups per sample ({:.1f} %), with {:.1f} % of the lookups",
       p.heavy_tables, p.tables, kHeavyPooling, 100 * p.heavy_share(), 100 * p.heavy_lookup_share());
 }
 
+// The distribution of lookups per sample; empty intervals are left out.
 ReportTable pooling_table(const Pooling& p) {
   ReportTable table;
   for (const PoolingBin& bin : p.bins)
@@ -266,6 +282,7 @@ ReportTable pooling_table(const Pooling& p) {
   return table;
 }
 
+// The facts about a file of embedding tables.
 ReportDocument document_of(const InspectedTables& t) {
   ReportTable facts = ReportTable::facts();
   facts.row({"format", "embedding tables"});
@@ -286,13 +303,15 @@ ReportDocument document_of(const InspectedTables& t) {
   return document;
 }
 
+// The interval of reuse factors of a bin: 1, 2, then powers of two ("3 to 4"), and the open last one.
 std::string bin_name(std::size_t bin) {
   if (bin < 2) return std::to_string(bin + 1);
   if (bin + 1 == kReuseBins) return fmt::format("above {}", 1U << (bin - 1));
   return fmt::format("{} to {}", (1U << (bin - 1)) + 1, 1U << bin);
 }
 
-// Share of the rows and of the lookups by how often a row is looked up.
+// The shares of rows and of lookups by the number of times that a row is looked up. One pair of columns for
+// the mean batch, the file and the data set, as far as they exist.
 ReportTable reuse_table(const InspectedIndices& i) {
   const MeasuredIndices& m = i.measured;
   std::vector<std::pair<std::string, const ReuseFactors*>> sets;
@@ -313,6 +332,7 @@ ReportTable reuse_table(const InspectedIndices& i) {
   return table;
 }
 
+// The facts about a file of indices, and how well its reuse factors predict distinct rows.
 ReportDocument document_of(const InspectedIndices& i) {
   const MeasuredIndices& m = i.measured;
   const MeasuredTable& longest = *std::ranges::max_element(m.tables, {}, &MeasuredTable::longest_bag);
@@ -333,6 +353,7 @@ ReportDocument document_of(const InspectedIndices& i) {
   ReportDocument document = document_of(m.file, std::move(facts));
   add_table(document, "Lookups per sample", pooling_table(i.pooling));
   add_table(document, "Reuse factors", reuse_table(i));
+  // Without batches or a data set, the comparison would be of the file with itself.
   if (m.batches == 0 && !i.data_set) return document;
   document.sections.back().add(TerminalText{"\n"});
   document.sections.back().add(ReportText{

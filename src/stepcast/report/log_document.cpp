@@ -1,3 +1,5 @@
+// The documents of a training log: facts about the log alone (log_facts()), and its comparison with the
+// forecast of its job (against_the_log()), with the likely reason of the difference (reason_of()).
 #include "stepcast/report/log_document.h"
 
 #include <algorithm>
@@ -22,18 +24,20 @@
 namespace stepcast {
 namespace {
 
+// A time as "2,129.8 ms".
 std::string tenths_of_ms(double ms) { return table_number(ms, 1) + " ms"; }
 
-// "from step 121 on 1,200.0 instead of 1,000.0 ms (+20.0 %)".
+// A lasting change of the step time: "from step 121 on 1,200.0 instead of 1,000.0 ms (+20.0 %)".
 std::string change_text(const LoggedChange& change) {
   return fmt::format("from step {} on {} instead of {} ms ({} %)", table_count(change.step),
                      table_number(change.after_ms, 1), table_number(change.before_ms, 1),
                      table_signed(100 * (change.after_ms / change.before_ms - 1), 1));
 }
 
-// What of the log itself makes its steps other than a forecast of a quiet machine; empty: nothing.
+// What in the log makes its steps slower than the forecast of an undisturbed machine: spread, drift, changes,
+// times that include more than steps. Empty if there is nothing.
 std::string unrest(const LoggedTimes& t) {
-  constexpr double kWide = 0.1, kDrift = 3;  // of the median; percent
+  constexpr double kWide = 0.1, kDrift = 3;  // fraction of the median; percent
   std::vector<std::string> what;
   if (t.p90_ms - t.p10_ms > kWide * t.median_ms) {
     what.push_back(fmt::format("its steps spread from {} to {} ms (p10, p90): stragglers or sharing",
@@ -48,7 +52,7 @@ std::string unrest(const LoggedTimes& t) {
   return join(what, "; ");
 }
 
-// "training log of Megatron-LM, 1,204 lines".
+// The format of a log and its length: "training log of Megatron-LM, 1,204 lines".
 std::string log_format_text(const LoggedRun& run) {
   const TrainingLog& log = run.log;
   std::string text = fmt::format("training log of {}, {}", log_format_name(run.times.format),
@@ -63,7 +67,8 @@ std::string log_format_text(const LoggedRun& run) {
   return text;
 }
 
-// "11 to 500, 480 lines count; left out: 2 with a stall".
+// The steps that are included and those that are not, with reasons: "11 to 500, 480 lines count; left out: 2
+// with a stall".
 std::string steps_text(const LoggedRun& run) {
   const LoggedTimes& t = run.times;
   if (t.whole_run) return fmt::format("{}, one mean of the whole run", table_count(t.last_step));
@@ -87,7 +92,7 @@ std::string steps_text(const LoggedRun& run) {
   return text;
 }
 
-// Throughput as the log has it; empty where it has none.
+// The throughput that the log prints; empty if it prints none.
 std::string rates_text(const LoggedTimes& t) {
   std::vector<std::string> rates;
   if (t.tokens_per_s_per_gpu > 0)
@@ -98,7 +103,8 @@ std::string rates_text(const LoggedTimes& t) {
   return join(rates);
 }
 
-// "median 2,129.8 ms (p10 2,124.8, p90 2,135.4)"; one time has no spread.
+// The median step with its spread: "median 2,129.8 ms (p10 2,124.8, p90 2,135.4)". A single time has no
+// spread.
 std::string middle_text(const LoggedTimes& t) {
   const std::string middle = tenths_of_ms(t.median_ms);
   if (t.n == 1) return middle + ", only one time: the spread of steps is unknown";
@@ -106,18 +112,19 @@ std::string middle_text(const LoggedTimes& t) {
                      table_number(t.p90_ms, 1));
 }
 
-// "+0.01 % from begin to end".
+// The change over the run: "+0.01 % from begin to end".
 std::string trend_text(const LoggedTimes& t) {
   if (!t.trend_percent) return fmt::format("unknown, too few times ({})", table_count(t.n));
   return table_signed(*t.trend_percent, 2) + " % from start to end";
 }
 
+// The likely cause of a stall.
 std::string_view cause_text(LogEvent cause) {
   if (cause == LogEvent::none) return "not known";
   return cause == LogEvent::evaluation_or_checkpoint ? "evaluation or checkpoint" : to_string(cause);
 }
 
-// "3, 12.4 s lost; likely cause: checkpoint 3".
+// The stalls, the time they took, and their causes: "3, 12.4 s lost; likely cause: checkpoint 3".
 std::string stalls_text(const LoggedTimes& t) {
   std::map<std::string_view, std::uint64_t> n;
   double lost_ms = 0;
@@ -131,7 +138,10 @@ std::string stalls_text(const LoggedTimes& t) {
                      table_number(lost_ms * 1e-3, 1), join(kinds));
 }
 
-// The likely reason of the difference between a forecast (a) and its log (b), in a sentence without a capital.
+// The likely reason for the difference between a forecast (a) and its log (b): a sentence without capital
+// letter. Tried in this order: the difference is within the forecast interval; the log itself shows
+// disturbances; the log counts other FLOPs, so the description may be wrong; one part of the forecast is off
+// by a plausible factor. Work that is not modelled is added if the measured step is slower.
 std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comparison& c) {
   std::vector<std::string> reasons;
   if (c.b_step_time_ms >= c.a_p10_ms && c.b_step_time_ms <= c.a_p90_ms)
@@ -140,7 +150,8 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
   if (const std::string noise = unrest(run.times); slower && !noise.empty())
     reasons.push_back("of the log: " + noise);
   constexpr std::size_t kMost = 2;
-  // The same FLOPs by our count, at the measured step; frameworks count attention and recomputation in their own ways.
+  // Our FLOPs at the measured step time. The limit is wide, since frameworks count attention and
+  // recomputation differently.
   constexpr double kOtherCount = 0.3;
   const double ours = forecast.throughput.tflops_per_gpu.value_or(0) * c.a_step_time_ms / c.b_step_time_ms;
   const double theirs = run.times.tflops_per_gpu;
@@ -150,7 +161,7 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
                     "sequence length and GPUs",
                     table_number(theirs, 1), table_number(ours, 1)));
   }
-  constexpr double kBeyondBelief = 3;  // times what such a part is usually off
+  constexpr double kBeyondBelief = 3;  // in usual errors of such a part
   const bool believable = !c.explanations.empty() && c.explanations.front().deviations <= kBeyondBelief;
   if (reasons.empty() && !believable) {
     reasons.emplace_back(
@@ -169,7 +180,8 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
   return join(reasons, "; ");
 }
 
-// "llama-3-70b (70,553,706,496 parameters) on 512 GPUs, tensor 4 x pipeline 4 x ...": what it ran.
+// The job of a log in one line: "llama-3-70b (70,553,706,496 parameters) on 512 GPUs; tensor 4 x pipeline 4 x
+// ...". Empty if the log does not describe it.
 std::string logged_job_text(const LoggedRun& run) {
   if (!run.resolved) return {};
   const ResolvedJob& job = *run.resolved;
@@ -187,6 +199,7 @@ std::string logged_job_text(const LoggedRun& run) {
   return text;
 }
 
+// The facts that the log contains, as rows of a label and a text.
 ReportTable log_facts(const LoggedRun& run) {
   const LoggedTimes& t = run.times;
   ReportTable facts = ReportTable::facts();
@@ -200,6 +213,7 @@ ReportTable log_facts(const LoggedRun& run) {
     facts.row({"step time", middle_text(t) + (t.from_clock ? ", by timestamps of the lines" : "")});
     if (t.contradiction) facts.row({"but", contradiction_text(*t.contradiction)});
     facts.row({"mean", tenths_of_ms(t.mean_ms) + ", stalls included"});
+    // Rounding below this percentage does not matter.
     constexpr double kCoarse = 0.05;
     if (run.log.rounding_percent > kCoarse && !t.from_clock)
       facts.row(
@@ -224,16 +238,19 @@ ReportTable log_facts(const LoggedRun& run) {
     if (!run.not_said.empty()) facts.row({"not said", join(run.not_said) + ": defaults"});
     for (const std::string& note : run.job->notes) facts.row({"note", note});
   } else {
+    // Errors name the file; here it is known already.
     const std::string file = run.log.file + ": ";
     facts.row({"settings", run.why_no_job.substr(run.why_no_job.starts_with(file) ? file.size() : 0)});
   }
   return facts;
 }
 
+// The error of the forecast in percent, relative to the measured step.
 std::string error_text(const Comparison& c) {
   return table_signed(100 * (c.a_step_time_ms / c.b_step_time_ms - 1), 1) + " %";
 }
 
+// The section that compares forecast and log: the job, both times, memory and FLOP/s, and the likely reason.
 ReportSection against_the_log(const Forecast& f, const LoggedRun& run, const Comparison& c) {
   const LoggedTimes& t = run.times;
   ReportTable facts = ReportTable::facts();
@@ -315,7 +332,8 @@ ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& 
       screen.blocks.begin(),
       ReportText{fmt::format("The run: {} (from {}{}).", logged_job_text(run), run.job->source,
                              run.not_said.empty() ? "" : "; not given: " + join(run.not_said))});
-  // A page begins with what was held against the log, a terminal ends with it.
+  // The comparison comes first in a page and last in a terminal, where the last lines are the ones that stay
+  // visible.
   const ReportSection against = against_the_log(forecast, run, c);
   document.sections.push_back(against);
   document.sections.back().shown = Shown::terminal;
@@ -327,13 +345,13 @@ ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& 
   document.subject.insert(document.subject.begin(),
                           fmt::format("compared with {}; settings from {}", run.log.file, run.job->source));
   document.verdict = screen.why;
-  Forecast plain = forecast;  // --json has no operations of layers
+  Forecast plain = forecast;  // JSON output does not include the operations of layers
   plain.explained.clear();
   document.json = predicted_log_json(plain, run, c);
   return document;
 }
 
-// stepcast.log_forecast/1, member by member.
+// The members of the JSON, stepcast.log_forecast/1. Pointers may be null only when the schema is made.
 struct LogForecastAnswer {
   double error_percent = 0;
   std::string likely_reason;

@@ -1,5 +1,5 @@
-// A training log as a person reads it (report/document.h; report/inspect_answer.h has its JSON), and the forecast of what it
-// ran, held against it.
+// A training log as a document (report/document.h; its JSON is in report/inspect_answer.h), and a comparison
+// of the log with the forecast of its job.
 #pragma once
 
 #include <string>
@@ -11,14 +11,16 @@
 
 namespace stepcast {
 
+// The content of a log: job, step times, memory.
 [[nodiscard]] ReportDocument log_document(const LoggedRun& run);
 
-// What a log ran, the forecast of it, what was measured, the difference and its likely reason. `comparison` is that of the
-// forecast (a) with the log (b). A page goes on with what that of the forecast alone shows, a terminal begins with it.
+// The job of a log, its forecast, the measured step, the difference and its likely reason. `comparison` must
+// be that of the forecast (a) with the log (b). In a page, the sections of the forecast follow; in a terminal
+// they come first.
 [[nodiscard]] ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& run,
                                                    const Comparison& comparison,
                                                    const ForecastIllustrations& illustrations = {});
-// stepcast.log_forecast/1 (docs/schemas/log_forecast.json).
+// The same as JSON, stepcast.log_forecast/1 (docs/schemas/log_forecast.json), and its schema.
 [[nodiscard]] std::string predicted_log_json(const Forecast& forecast, const LoggedRun& run,
                                              const Comparison& comparison);
 [[nodiscard]] std::string predicted_log_schema();

@@ -25,6 +25,7 @@ using detail::TraceEvents;
 // Slices nest by their times, so times are whole numbers from here on.
 Ns to_ns(double time_us) { return static_cast<Ns>(std::llround(time_us * 1e3)); }
 
+// One slice of a thread.
 struct Slice {
   Ns start = 0;
   Ns end = 0;
@@ -113,7 +114,8 @@ class PassSlices {
   std::size_t pass_ = kNone, layer_ = kNone;
 };
 
-// Slices and arrows of one set of times.
+// Writes the slices and arrows of one set of times (simulated or measured). `first_pid` and `pid_stride`
+// interleave the processes of two sets.
 class TimelineWriter {
  public:
   TimelineWriter(const TimelineInput& input, const TaskTimes& times, TraceEvents& events, std::string label,
@@ -127,13 +129,14 @@ class TimelineWriter {
         first_pid_(first_pid),
         pid_stride_(pid_stride) {}
 
-  // `flow` counts arrows over all writers of a document.
+  // `flow` numbers the arrows of all writers of one document.
   void write(std::uint64_t& flow) {
     collect_collectives();
     for (std::size_t c = 0; c < program_.rank_classes().size(); ++c) write_rank(RankClassId{c}, flow);
   }
 
  private:
+  // A task in a collective, its waiting and transfer, and the rank that arrived last.
   struct InCollective {
     std::size_t task = kNoTask;
     CollectiveId collective;
@@ -143,6 +146,7 @@ class TimelineWriter {
 
   int pid_of(RankClassId c) const { return first_pid_ + pid_stride_ * static_cast<int>(c.index()); }
 
+  // Fills in in_collective_, sorted by task for find_collective().
   void collect_collectives() {
     in_collective_.resize(flat_.class_count());
     for (std::size_t i = 0; i < program_.collectives().size(); ++i) {
@@ -208,11 +212,13 @@ class TimelineWriter {
     return slice.category == "pass" ? 0 : slice.category == "layer" ? 1 : slice.category == "op" ? 2 : 3;
   }
 
+  // The name of a task; its kind if it has no name.
   std::string_view name_of(const TaskInfo& info) const {
     const std::string_view name = program_.names.text(info.name);
     return name.empty() ? to_string(info.kind) : name;
   }
 
+  // The slices of a GPU stream, with waiting and transfer inside collectives.
   std::vector<Slice> stream_slices(RankClassId c, std::uint16_t lane) const {
     std::vector<Slice> slices;
     PassSlices passes{flat_, c, slices};
@@ -254,13 +260,15 @@ class TimelineWriter {
     return slices;
   }
 
+  // The slices of a CPU thread. Operators are rebuilt from the stacks of its tasks: an operator is open as
+  // long as consecutive tasks have its frame in their stacks.
   std::vector<Slice> thread_slices(RankClassId c, std::uint16_t lane) const {
     struct Open {
       StackId frame;
       Ns start;
     };
     std::vector<Slice> slices;
-    std::vector<Open> open;  // outermost first
+    std::vector<Open> open;  // open operators, outermost first
     std::vector<StackId> frames;
     Ns last_end = 0;
     const auto close_down_to = [&](std::size_t depth) {
@@ -272,12 +280,13 @@ class TimelineWriter {
                           .frame = open.back().frame});
       }
     };
-    std::size_t entered = kNoTask;  // a synchronising call that has not returned
+    std::size_t entered = kNoTask;  // synchronising call that has not returned yet
     for (const std::size_t task : flat_.lane_tasks(c, lane)) {
       const Interval& at = times_.at(c, task);
       const TaskInfo& info = flat_.info(c, task);
       const Ns start = to_ns(at.start_us);
       const Ns end = to_ns(at.end_us);
+      // The frames of the task's stack, outermost first. Frames in common with the open operators stay open.
       frames.clear();
       for (StackId frame = info.stack; frame.valid(); frame = program_.stacks.parent(frame))
         frames.push_back(frame);
@@ -289,6 +298,7 @@ class TimelineWriter {
       last_end = std::max(last_end, end);
 
       const bool is_return = info.kind == TaskKind::sync_return && entered != kNoTask;
+      // Segments of operators need no slice of their own: the operator's slice shows them.
       const bool shown_by_its_op = info.kind == TaskKind::cpu_segment && info.stack.valid();
       if (is_return) {
         const Interval& enter = times_.at(c, entered);
@@ -311,6 +321,7 @@ class TimelineWriter {
     return slices;
   }
 
+  // The stack as text: "outer > inner".
   std::string stack_text(StackId stack) const {
     std::vector<std::string_view> names;
     for (StackId frame = stack; frame.valid(); frame = program_.stacks.parent(frame))
@@ -472,15 +483,18 @@ class TimelineWriter {
     }
   }
 
+  // Arrows for the order on a stream would only clutter the picture, and recorded offsets have no cause.
   static bool is_shown(EdgeOrigin origin) {
     return origin != EdgeOrigin::stream_order && origin != EdgeOrigin::recorded_offset;
   }
 
+  // Writes an arrow for each dependency of a task: a flow event that starts ("s") at the source and finishes
+  // ("f") at the task.
   void write_arrows(RankClassId c, int pid, std::size_t task, std::uint64_t& flow) {
     flat_.for_each_source(c, task, input_.costs, [&](const FlatSource& source) {
       if (source.task == kNoTask || !is_shown(source.info.origin)) return;
       const Interval& from = times_.at(c, source.task);
-      // An arrow hangs on the slice around it, so it leaves a little before the slice ends.
+      // A viewer attaches an arrow to the slice around its start, so it starts 1 ns before the slice ends.
       Ns leaves = to_ns(from.start_us);
       if (source.from_end) leaves = std::max(leaves, to_ns(from.end_us) - 1);
       const Ns arrives = std::max(leaves, to_ns(times_.at(c, task).start_us));
@@ -500,7 +514,7 @@ class TimelineWriter {
   TraceEvents& events_;
   std::string label_;
   int first_pid_, pid_stride_;
-  std::vector<std::vector<InCollective>> in_collective_;  // [class], by task
+  std::vector<std::vector<InCollective>> in_collective_;  // [class] sorted by task
 };
 
 }  // namespace

@@ -1,15 +1,13 @@
-// A timeline for ui.perfetto.dev or chrome://tracing: Chrome trace JSON, or Perfetto's protobuf packets.
+// Writes a timeline as Chrome trace JSON, for ui.perfetto.dev or chrome://tracing.
 //
-// A process per rank, a thread per lane. Passes of a pipeline are slices around their layers, and those around the operations:
-// "forward, micro-batch 3" > "layer 7" > "qkv". Each operation has its shapes, FLOPs, bytes, source and band as arguments. CPU
-// threads show the open framework ops as nested slices with the runtime calls inside; a synchronising call is one slice that
-// says how long it waited. A collective shows waiting and transfer as two slices inside it. Arrows lead from the work that
-// somebody waited for to the work that waited: launches, events, synchronisation, thread hand-offs. Counters show the rate of
-// transfers and the memory of each rank where they are known. Slices have a length: work that takes no time is not shown.
+// There is one process per rank and one thread per lane. CPU threads show the open framework operators as
+// nested slices with the runtime calls inside. A synchronising call is one slice that says how long it
+// waited. A collective contains two slices: waiting and transfer. Arrows lead from a task to the task that
+// waited for it: launches, events, synchronisation, hand-offs between threads.
 //
-//   STEPCAST_TRY(write_perfetto("timeline.json.gz", {.flat = flat, .costs = costs, .times = simulated}));
-//   // "rank 0 measured" above "rank 0 simulated":
-//   STEPCAST_TRY(write_perfetto("both.pftrace", {.flat = flat, .costs = costs, .times = simulated, .measured = &measured}));
+//   STEPCAST_TRY(write_perfetto("timeline.json.gz", flat, costs, simulated));
+//   // also with the measured times: "rank 0 measured" above "rank 0 simulated"
+//   STEPCAST_TRY(write_perfetto("both.json", flat, costs, simulated, &measured));
 #pragma once
 
 #include <string>

@@ -17,9 +17,12 @@
 namespace stepcast {
 namespace {
 
+// Conversions into the units of the answer.
 double ms_of(Microseconds time) { return time.value() * 1e-3; }
 double gibibytes(Bytes bytes) { return bytes.value() / kGiB; }
 
+// The answers for a priced layout, for a prediction with its memory, and for a ranked layout with its flags.
+// `memory` is that of the device.
 LayoutAnswer answer_of(const PricedLayout& l, Bytes memory) {
   return {l.point, l.step_us * 1e-3, l.peak_bytes / kGiB, (memory.value() - l.peak_bytes) / kGiB};
 }
@@ -27,6 +30,7 @@ LayoutAnswer answer_of(const PricedLayout& l, Bytes memory) {
 RankedLayoutAnswer answer_of(const LayoutPoint& point, const StepPrediction& step,
                              const MemoryForecast& memory) {
   const StepShares& s = step.shares;
+  // The divisor is bounded, so that a step without length gives 0 % everywhere.
   const double percent = 100 / std::max(1e-9, s.total_us());
   return {.point = point,
           .step_ms = ms_of(step.step.time),
@@ -58,9 +62,11 @@ RankedLayoutAnswer answer_of(const RankedLayout& l, const LayoutPrototypes& prot
   return out;
 }
 
+// Why the plan chose this layout and not the fastest one; empty if no reason needs to be given.
 std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
                       const RankedLayoutAnswer& chosen) {
   if (!plan.jittered.empty()) return "least sensitive to variation of GPU speed";
+  // The fastest layout was chosen. A reason is only given if others are tied with it.
   if (plan.ranking.chosen == 0) {
     return plan.ranking.n_alike > 1 ? "fastest; no tied layout is simpler with as much headroom" : "";
   }
@@ -74,6 +80,7 @@ std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
                                                             : "but simpler");
 }
 
+// The recommended layout, with its refinement if that was chosen.
 ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLayoutAnswer>& layouts) {
   const ChosenLayout chosen = chosen_layout(plan);
   ChosenLayoutAnswer out;
@@ -92,6 +99,7 @@ ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLay
   out.changes = chosen.refinement->changes;
   out.layout = answer_of(chosen.point, chosen.step, chosen.memory);
   out.layout.rank = layouts[chosen.of].rank;
+  // A refinement changes the numbers and flags, but neither the rank nor the kind of the layout.
   out.layout.unmeasured = layouts[chosen.of].unmeasured;
   out.layout.behind_ms = std::max(0.0, out.layout.step_ms - layouts.front().step_ms);
   out.layout.megatron_flags = megatron_text(chosen, plan.prototypes);
@@ -100,6 +108,7 @@ ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLay
   return out;
 }
 
+// A refined layout, with the step time of the layout before.
 RefinedLayoutAnswer answer_of(const RefinedLayout& r, const LayoutRanking& ranking) {
   return {.of = r.of,
           .step_ms = ms_of(r.step.step.time),
@@ -112,6 +121,7 @@ RefinedLayoutAnswer answer_of(const RefinedLayout& r, const LayoutRanking& ranki
           .before_ms = ranking.layouts[r.of].step_ms()};
 }
 
+// The current layout: its step time, or why it cannot run on this machine.
 RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
   RunningLayoutAnswer out;
   out.point = now.point;
@@ -119,6 +129,7 @@ RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
     out.step_ms = now.step_us * 1e-3;
   else
     out.why_no_time = now.why_not;
+  // Each entry says which choices differ from the current layout.
   for (const NearbyLayout& n : now.nearby)
     out.nearby.push_back({n.changes, difference(now.point, n.layout.point), answer_of(n.layout, memory)});
   return out;
@@ -128,6 +139,7 @@ RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
 
 PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   const SearchedLayouts& found = plan.found;
+  // All counts refer to the whole space; lists contain only what documents show.
   PlanAnswer out{.model = plan.prototypes.model().name,
                  .platform = subject.platform,
                  .gpu = subject.gpu,
@@ -161,6 +173,7 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   return out;
 }
 
+// The JSON of the other two answers. Optional values that are missing have no key.
 void fields(auto& a, Is<TrainingAnswer> auto& t) {
   a("train_tokens", t.goal.tokens);
   a("within_days", if_any(t.goal.within_days));
@@ -171,6 +184,7 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
     Each{t.plan.options, [&](auto& one, const TrainingOption& o) { fields(one, o, t.plan, false); }});
 }
 
+// One entry per job. `curve` has one point per number of GPUs that was tried for the job.
 void fields(auto& a, Is<JobPool> auto& pool) {
   a("platform", pool.platform);
   a("n_gpus", pool.n_gpus, "number of GPUs of the pool");
@@ -222,6 +236,7 @@ Result<std::string> plan_csv(const LayoutPlan& plan, const Platform& platform) {
       "tensor,pipeline,virtual_stages,schedule,context,data,expert,expert_tensor,micro_batch_sequences,"
       "sharding,recompute,sequence_parallel,dtype,step_time_ms,peak_memory_GiB,step_time_p10_ms,"
       "step_time_p90_ms,mfu,megatron_flags\n";
+  // The time of a full evaluation per layout adds up, so a stop request is checked for each.
   for (std::size_t rank = 0; rank < plan.found.priced.size(); ++rank) {
     STEPCAST_TRY(not_stopped());
     const PricedLayout& l = plan.found.priced[rank];

@@ -1,4 +1,4 @@
-// The answer of `stepcast plan`: the values that its text, its page and its JSON read.
+// The answer of `stepcast plan`: the values from which its text, its page and its JSON are made.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,18 @@
 
 namespace stepcast {
 
+// What was asked, as far as the plan itself does not contain it.
 struct PlanSubject {
-  std::string platform;  // as it was asked for
+  std::string platform;  // as given
   std::string gpu;       // name of the device
   std::size_t top = 20;  // rows of tables in a terminal
+  // The layout that runs now, given by --from.
   std::optional<LayoutNow> now = std::nullopt;
-  bool why = false;  // a terminal shows the space and why the others are not among the layouts, too
+  // In a terminal, also show the searched space and why other layouts are not in the list (--why).
+  bool why = false;
 };
 
-// A layout that was priced.
+// A layout with its price. Every feasible layout of the space has one.
 struct LayoutAnswer {
   STEPCAST_FIELDS(LayoutAnswer, "priced_layout");
   STEPCAST_FIELDS_OF(LayoutPoint, point);
@@ -34,7 +37,7 @@ struct LayoutAnswer {
   STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "headroom of the fullest stage, in GiB");
 };
 
-// Shares of the step, in percent.
+// The shares of the step in percent; they sum to 100.
 struct PlanShares {
   STEPCAST_FIELDS(PlanShares);
   STEPCAST_COLUMN(double, computation, "", TableColumn{"compute\n%", 1}.at(1));
@@ -44,7 +47,7 @@ struct PlanShares {
   STEPCAST_COLUMN(double, rest, "", TableColumn{"rest\n%", 1}.at(1));
 };
 
-// A layout that was looked at in full.
+// A layout that was evaluated in full, with its interval and its comparison with the fastest layout.
 struct RankedLayoutAnswer {
   STEPCAST_FIELDS(RankedLayoutAnswer, "layout");
   STEPCAST_FIELDS_OF(LayoutPoint, point);
@@ -78,6 +81,7 @@ struct RankedLayoutAnswer {
   EstimateSource source{};
 };
 
+// A layout with changes that made it faster, such as uneven stages or recomputation of some layers only.
 struct RefinedLayoutAnswer {
   STEPCAST_FIELDS(RefinedLayoutAnswer);
   STEPCAST_FIELD(std::size_t, of, "index into layouts of the layout that is refined");
@@ -89,10 +93,10 @@ struct RefinedLayoutAnswer {
   STEPCAST_FIELD(std::vector<std::string>, changes, "changes to that layout");
   STEPCAST_FIELD(std::vector<std::int64_t>, layers_per_stage, "");
   STEPCAST_FIELD(std::string, megatron_flags, "");
-  double before_ms = 0;  // of the layout that it refines
+  double before_ms = 0;  // the step time of the layout that it refines
 };
 
-// What is recommended: `layout` has the numbers with the changes in it.
+// The recommended layout. The numbers in `layout` include the changes of a refinement.
 struct ChosenLayoutAnswer {
   STEPCAST_FIELDS(ChosenLayoutAnswer);
   STEPCAST_FIELD(std::size_t, of, "index into layouts of the chosen layout");
@@ -108,9 +112,11 @@ struct ChosenLayoutAnswer {
   STEPCAST_FIELD(double, promised_tokens_per_s_per_gpu, "");
   STEPCAST_FIELDS_OF(RankedLayoutAnswer, layout);
   StageMemory worst_stage{};
-  std::string reason{};  // "2.3 % behind #1 by the forecast, and with memory to spare"
+  // Why it was chosen: "2.3 % behind #1 by the forecast, and with memory to spare". May be empty.
+  std::string reason{};
 };
 
+// A faster layout that differs from the current one in few choices.
 struct NearbyLayoutAnswer {
   STEPCAST_FIELDS(NearbyLayoutAnswer);
   STEPCAST_FIELD(int, changes, "number of choices that differ from the running layout");
@@ -118,6 +124,7 @@ struct NearbyLayoutAnswer {
   STEPCAST_FIELD(LayoutAnswer, becomes, "the layout after these changes");
 };
 
+// The layout that runs now, with better ones near it.
 struct RunningLayoutAnswer {
   STEPCAST_FIELDS(RunningLayoutAnswer);
   STEPCAST_FIELDS_OF(LayoutPoint, point);
@@ -127,6 +134,7 @@ struct RunningLayoutAnswer {
                  "faster layouts that differ in few choices from the running one");
 };
 
+// The number of layouts in the space, by what became of them. `all` is the sum of the others.
 struct LayoutCounts {
   STEPCAST_FIELDS(LayoutCounts);
   STEPCAST_FIELD(std::uint64_t, all, "all layouts of the space");
@@ -136,6 +144,7 @@ struct LayoutCounts {
   STEPCAST_FIELD(std::uint64_t, priced, "layouts with a forecast");
 };
 
+// The complete answer. Members without STEPCAST_FIELD are only used by the text and the page.
 struct PlanAnswer {
   using Space = std::vector<std::pair<std::string, std::string>>;
   STEPCAST_FIELDS(PlanAnswer);
@@ -168,35 +177,38 @@ struct PlanAnswer {
   STEPCAST_FIELD(std::vector<std::string>, notes, "");
   std::vector<JitteredLayout> jittered{};
   Framework framework{};
-  std::string_view sample = "sequence";  // or image
+  // The name of a training sample: "sequence" or "image".
+  std::string_view sample = "sequence";
   std::size_t top = 20;
   bool why = false;
+  // More layouts than the ranking contains are tied with the fastest.
   bool more_alike = false;
 };
 
-// Step time against memory, what cannot be told apart, the flags to run what is chosen, and why the others are not in the
-// list (report/document.h).
+// The document: step time against memory, layouts that are tied, the flags of the chosen layout, and the
+// reasons why other layouts are not in the list (report/document.h).
 [[nodiscard]] ReportDocument plan_document(const PlanAnswer& plan);
-// For a plan that has layouts.
+// Makes the answer. The plan must contain at least one layout.
 [[nodiscard]] PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject);
-// Schema stepcast.plan/1 (docs/plan.md).
+// The answer as JSON, stepcast.plan/1 (docs/plan.md), and its schema.
 [[nodiscard]] std::string plan_json(const PlanAnswer& answer);
 [[nodiscard]] std::string plan_schema();
-// All priced layouts: as CSV, with bands and flags; and as JSON objects, one a line.
+// All priced layouts: as CSV with intervals and flags, and as JSON objects, one per line. plan_csv()
+// evaluates each layout again, so it takes longer. Errors: those of the evaluation; a stop request.
 [[nodiscard]] Result<std::string> plan_csv(const LayoutPlan& plan, const Platform& platform);
 [[nodiscard]] std::string plan_jsonl(const LayoutPlan& plan);
 
-// GPUs and machines for a training. Schema stepcast.training_plan/1.
+// The options for a whole training: numbers of GPUs and platforms. Schema stepcast.training_plan/1.
 struct TrainingAnswer {
   TrainingPlan plan;
   TrainingGoal goal;
-  std::size_t top = 20;  // rows of the table: the fastest, and what is picked
+  std::size_t top = 20;  // rows of the table: the fastest options, and the picked ones
 };
 [[nodiscard]] ReportDocument training_document(const TrainingAnswer& training);
 [[nodiscard]] std::string training_json(const TrainingAnswer& answer);
 [[nodiscard]] std::string training_schema();
 
-// Several trainings on one pool. Schema stepcast.job_plan/1.
+// Several trainings on one pool of GPUs. Schema stepcast.job_plan/1.
 [[nodiscard]] ReportDocument jobs_document(const JobPool& pool);
 [[nodiscard]] std::string jobs_json(const JobPool& answer);
 [[nodiscard]] std::string jobs_schema();

@@ -1,3 +1,6 @@
+// The document of a plan. A terminal prints the recommendation, the table of layouts, memory and flags of the
+// chosen layout, then what was asked for. A page adds a picture of step time against memory, and longer
+// tables.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -18,24 +21,27 @@
 namespace stepcast {
 namespace {
 
-constexpr double kSlowestDrawn = 1.8;  // times the fastest
+constexpr double kSlowestDrawn = 1.8;  // relative to the fastest layout
+// Rows of tables, and points of the Pareto front in the picture.
 constexpr std::size_t kMostRows = 60, kMostOnFront = 60;
 
 std::string number(double value) { return table_number(value, 1); }
 
-// "#3, tp4 pp8x12 dp32 mbs1 zero1 sp", with what refines it.
+// The chosen layout with its refinements: "tp4 pp8x12 dp32 mbs1 zero1 sp, refined (...)".
 std::string name_of(const ChosenLayoutAnswer& chosen) {
   const std::string point = to_string(chosen.layout.point);
   return chosen.changes.empty() ? point : fmt::format("{}, refined ({})", point, join(chosen.changes, "; "));
 }
 
-// "512 sequences of 8192 tokens per step", "2048 images per step".
+// The batch: "512 sequences of 8192 tokens per step", "2048 images per step".
 std::string batch_text(const PlanAnswer& plan) {
   std::string text = fmt::format("{} {}s", plan.global_batch_sequences, plan.sample);
   if (plan.sample == "sequence") text += fmt::format(" of {} tokens", plan.seq_len_tokens);
   return text + " per step";
 }
 
+// The step time, interval and memory of the chosen layout. If the expected step differs from the forecast,
+// both.
 std::string numbers_of(const ChosenLayoutAnswer& c, double memory_GiB) {
   const bool is_forecast = c.promised_ms == c.layout.step_ms;
   std::string text =
@@ -49,6 +55,8 @@ std::string numbers_of(const ChosenLayoutAnswer& c, double memory_GiB) {
   return text;
 }
 
+// The note below the table: what a tie is, why the expected step is longer than the forecast, and which
+// layouts have a wider interval.
 std::string why_alike(const PlanAnswer& plan) {
   std::string text = plan.n_alike == 1
                          ? "~ No other layout is tied with the fastest within forecast error.\n"
@@ -71,12 +79,15 @@ std::string why_alike(const PlanAnswer& plan) {
   return text;
 }
 
+// The number of layouts by what became of them.
 std::string counts_text(const PlanAnswer& plan) {
   return fmt::format("{} invalid, {} duplicates, {} do not fit in {:.1f} GiB, {} priced",
                      table_count(plan.n.cannot_run), table_count(plan.n.same), table_count(plan.n.too_large),
                      plan.memory_GiB, table_count(plan.n.priced));
 }
 
+// The picture: step time against memory of the layouts that were evaluated in full and of the Pareto-optimal
+// ones.
 ReportFigure pareto_figure(const PlanAnswer& plan) {
   const double slowest = kSlowestDrawn * plan.layouts.front().step_ms;
   ScatterChart chart{.points = {},
@@ -95,7 +106,7 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
          .colour = colour,
          .name = fmt::format("{}: {} ms, {:.1f} GiB", to_string(point), ms_text(ms), GiB)});
   };
-  // What matters is drawn last.
+  // Important points are drawn last, on top of the others.
   for (const bool alike : {false, true}) {
     for (const RankedLayoutAnswer& l : plan.layouts)
       if (l.alike == alike && l.step_ms <= slowest)
@@ -119,10 +130,12 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
                       plan.layouts.size())};
 }
 
+// Adds lines for a terminal.
 void add_lines(ReportDocument& document, std::string lines) {
   document.add("", {TerminalText{std::move(lines)}}).shown = Shown::terminal;
 }
 
+// Adds the searched space: a line in a terminal (all lists with --why), a table in a page.
 void add_space(ReportDocument& document, const PlanAnswer& plan) {
   ReportTable table{"choice< | values<"};
   std::string lines = fmt::format("Space: {} layouts\n", table_count(plan.n.all));
@@ -138,6 +151,7 @@ void add_space(ReportDocument& document, const PlanAnswer& plan) {
   section.shown = Shown::page;
 }
 
+// Adds the reasons why layouts were left out. In a terminal only with --why.
 void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   constexpr std::size_t kMostReasons = 12;
   ReportTable table;
@@ -156,7 +170,8 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   section.add(std::move(table));
 }
 
-// What is recommended, refined, if it is; then the first `most`, and the chosen one.
+// The table of layouts: first the recommended layout if it is refined, then the first `most` layouts and the
+// chosen one.
 ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
   ReportTable table;
   table.indent = 0;
@@ -182,6 +197,7 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     if (i < most || is_chosen) add(plan.layouts[i], is_chosen);
   }
   table.add_columns("<");
+  // Models of images have a rate in images instead of tokens.
   if (plan.sample != "sequence")
     for (ReportColumn& column : table.columns)
       if (column.heading.starts_with("tokens/s"))
@@ -190,7 +206,7 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
   return table;
 }
 
-// Of several frameworks' words those that say the chosen layout.
+// The chosen layout in the configuration of each framework that can express it.
 std::vector<ReportCode> flags_of(const ChosenLayoutAnswer& chosen, const std::string& platform) {
   const RankedLayoutAnswer& l = chosen.layout;
   std::vector<ReportCode> all;
@@ -204,7 +220,8 @@ std::vector<ReportCode> flags_of(const ChosenLayoutAnswer& chosen, const std::st
   return all;
 }
 
-// What the framework that was asked for is told.
+// The configuration for the framework that was asked for; else the flags of Megatron-LM; else a sentence that
+// there are none.
 std::string flags_text(const PlanAnswer& plan) {
   const std::vector<ReportCode> all = flags_of(plan.chosen, plan.platform);
   const std::string_view wanted = rule_of(plan.framework).search.told_in;
@@ -219,6 +236,7 @@ std::string flags_text(const PlanAnswer& plan) {
   return "\nMegatron-LM has no flags for this layout.\n";
 }
 
+// Adds the memory of the chosen layout's worst stage and the flags to run it.
 void add_choice(ReportDocument& document, const PlanAnswer& plan) {
   const ChosenLayoutAnswer& chosen = plan.chosen;
   const StageMemory& m = chosen.worst_stage;
@@ -234,7 +252,7 @@ void add_choice(ReportDocument& document, const PlanAnswer& plan) {
   for (ReportCode& code : flags_of(chosen, plan.platform)) section.add(std::move(code));
 }
 
-// How the layouts stand GPUs that differ, the steadiest first.
+// Adds the ranking of layouts when the speed of GPUs differs from step to step, the steadiest first.
 void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   if (plan.jittered.empty()) return;
   std::vector<JitteredLayout> steady = plan.jittered;
@@ -255,8 +273,9 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
       JitterOptions{}.scenarios);
 }
 
+// Adds the Pareto front of step time and memory: the fastest layout, the smallest, and some in between.
 void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
-  // Nobody pays more than twice the time for room.
+  // Layouts that take more than twice the time of the fastest are of no interest.
   std::size_t on_front = 0;
   while (on_front < plan.pareto.size() && plan.pareto[on_front].step_ms <= 2 * plan.pareto.front().step_ms)
     ++on_front;
@@ -264,7 +283,7 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
   constexpr std::size_t kMost = 8;
   ReportTable table{"step\nms | headroom\nGiB | layout<"};
   table.indent = 0;
-  // The fastest, the smallest, and of those between as many as there is room for, evenly.
+  // Evenly spaced along the front, including both ends.
   const std::size_t n = std::min(kMost, on_front);
   for (std::size_t i = 0; i < n; ++i) {
     const LayoutAnswer& l = plan.pareto[i * (on_front - 1) / (n - 1)];
@@ -274,6 +293,7 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
       fmt::format("\nPareto-optimal in time and memory: {} of {} layouts\n", n, on_front);
 }
 
+// Adds the refinements that were faster, and why none of them was chosen if that is so.
 void add_refined(ReportDocument& document, const PlanAnswer& plan) {
   if (plan.refined.empty()) return;
   constexpr std::size_t kMostShown = 5;
@@ -299,7 +319,7 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
           : "None of them is faster than the chosen layout.\n"});
 }
 
-// Better layouts near the one that runs.
+// Adds better layouts near the one that runs now.
 void add_now(ReportDocument& document, const PlanAnswer& plan) {
   if (!plan.now) return;
   const RunningLayoutAnswer& now = *plan.now;
@@ -324,10 +344,11 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
     section.add(ReportText{"No layout of the search space is faster.", 0});
 }
 
+// The content of the first screen.
 FirstScreen first_screen_of(const PlanAnswer& plan) {
   constexpr std::size_t kMostLayouts = 4;
   FirstScreen screen;
-  screen.most_figures = 2;  // step and memory
+  screen.most_figures = 2;  // step time and memory
   screen.why = fmt::format("Run {}", name_of(plan.chosen));
   screen.why += plan.chosen.reason.empty() ? "." : fmt::format(": {}.", plan.chosen.reason);
   screen.why += fmt::format(" {} of {} layouts tie within forecast error (~).", table_count(plan.n_alike),

@@ -1,3 +1,5 @@
+// The document of a replay. run() adds the sections in their order. Sections that both terminals and pages
+// show are written here; long tables of operators, streams and utilization are in detail/replay_sections.cpp.
 #include "stepcast/report/replay_document.h"
 
 #include <algorithm>
@@ -28,21 +30,24 @@ namespace {
 
 using detail::percent;
 
+// Collectives in the picture of arrivals.
 constexpr std::size_t kMostColumns = 48;
 
 double ms(double us) { return us * 1e-3; }
 
-// A class of work with its time on every rank.
+// The time of one class of work on every rank, in milliseconds.
 struct WorkRow {
   std::string name;
   std::vector<double> ms;  // [rank class]
   [[nodiscard]] double sum() const { return std::accumulate(ms.begin(), ms.end(), 0.0); }
 };
 
+// The operation of a collective; its name if the operation is unknown.
 std::string op_text(const ForecastCollective& collective) {
   return collective.operation == to_string(CollectiveOp::unknown) ? collective.name : collective.operation;
 }
 
+// Builds the document of one replay. Use once.
 class ReplayDocument {
  public:
   ReplayDocument(const ReplayAnalysis& analysis, const ReplayReportOptions& options)
@@ -82,17 +87,18 @@ class ReplayDocument {
   }
 
  private:
+  // Whether the sections for pages are needed; making them takes time.
   [[nodiscard]] bool on_page() const { return document_.has_page(); }
   [[nodiscard]] std::string rank(std::size_t c) const { return fmt::format("{}", a_.facts[c].rank); }
 
-  // Of all ranks, in percent of what was measured.
+  // The absolute errors of all ranks, in percent of the measured time.
   [[nodiscard]] std::vector<double> errors(const auto& pair_of) const {
     std::vector<double> errors;
     for (const ReplayedRank& one : a_.ranks) errors.push_back(100 * std::abs(pair_of(one).error()));
     return errors;
   }
 
-  // "2 of 4 ranks on V100; step 10, 1,678 events read; 2 execution traces joined"
+  // What was read: "2 of 4 ranks on V100; step 10, 1,678 events read; 2 execution traces joined".
   [[nodiscard]] std::string subject() const {
     std::uint64_t events = 0;
     std::uint64_t execution_traces = 0;
@@ -118,6 +124,7 @@ class ReplayDocument {
                               : counted(execution_traces, "execution trace", "execution traces") + " joined");
   }
 
+  // The title, the verdict and the key figures.
   void head() {
     document_.title = fmt::format("Replay of {}", a_.simulated.traces.value_or("traces"));
     document_.subject.push_back(subject());
@@ -147,6 +154,7 @@ class ReplayDocument {
     detail::add_throughput_figures(document_, a_.simulated, "simulated.");
   }
 
+  // The content of the first screen.
   void first_screen() {
     FirstScreen screen;
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
@@ -157,7 +165,8 @@ class ReplayDocument {
     document_.first_screen = std::move(screen);
   }
 
-  // What a terminal shows on top.
+  // The first lines in a terminal: the verdict, what was read, and the table of errors. The errors show how
+  // far the replay can be trusted.
   void opening() {
     std::string text = fmt::format("Replay of {}\n  {}\n", in_one_line(a_.simulated.traces.value_or("")),
                                    replay_verdict(a_));
@@ -191,6 +200,8 @@ class ReplayDocument {
     if (a_.warning) section.add(ReportText{fmt::format("Warning: {}", *a_.warning)});
   }
 
+  // One row per rank: measured and simulated step, and the parts of the simulated step. The last row is the
+  // mean.
   [[nodiscard]] ReportTable ranks_table(const std::vector<std::string>& causes) const {
     ReportTable table{
         "rank< | measured=measured_step_time_ms | simulated=step_time_ms | error\n%=step_error_percent | "
@@ -225,6 +236,7 @@ class ReplayDocument {
     return table;
   }
 
+  // The section with this table, and a picture of the parts.
   void ranks() {
     ReportSection& section = document_.add(
         "Rank by rank: measured and simulated step, and what the GPU does in the simulated step (ms)");
@@ -234,7 +246,7 @@ class ReplayDocument {
       section.add(detail::parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
     const std::vector<std::string> causes = detail::idle_causes(classes_);
     section.add(ranks_table(causes));
-    constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work, 4 to 6 causes
+    constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work plus 4 to 6 causes
     section.add(ReportText{fmt::format(
         "The last {} columns sum to the simulated step. Exposed: not overlapped with computation.",
         kWords.at(causes.size() - 4))});
@@ -245,6 +257,7 @@ class ReplayDocument {
     }
   }
 
+  // The peak memory of every rank, if the trace recorded the allocator.
   void memory() {
     ReportTable table{"rank< | allocated | reserved"};
     for (std::size_t c = 0; c < a_.facts.size(); ++c) {
@@ -259,7 +272,7 @@ class ReplayDocument {
     document_.add("Peaks of the caching allocator in the recorded step (GiB)", {std::move(table)});
   }
 
-  // Classes of kernels, most time first; then copies and communication.
+  // The time by class of work: kernels by class, longest first, then copies and communication.
   [[nodiscard]] std::vector<WorkRow> work_rows() const {
     std::vector<WorkRow> rows;
     for (int k = 0; k < kKernelClassCount; ++k) {
@@ -268,7 +281,7 @@ class ReplayDocument {
       rows.push_back(std::move(row));
     }
     std::ranges::stable_sort(rows, std::greater{}, &WorkRow::sum);
-    // Where no collective joins two ranks, nothing tells waiting for the others from transfer.
+    // If no collective joins two recorded ranks, waiting and transfer cannot be separated.
     const char* const comm =
         a_.collective_waits.empty() ? "communication: waiting and transfer" : "communication: transfer";
     WorkRow copies{"copies and fills", {}}, transfer{comm, {}}, hidden{"  overlapped by computation", {}},
@@ -285,6 +298,7 @@ class ReplayDocument {
     return rows;
   }
 
+  // The section on GPU time by class of work. With one rank, the columns that compare ranks are left out.
   void kernels() {
     const Shown several = a_.ranks.size() == 1 ? Shown{} : Shown::everywhere;
     ReportTable table{"class< | mean | least | most | on rank | share of\nstep %"};
@@ -311,7 +325,7 @@ class ReplayDocument {
                        table_number(percent(a_.baseline_ms, ms(longest_step(a_).measured_us)), 1))}});
   }
 
-  // Positions of the collectives that cost most, in the order of time.
+  // The indices of the `most` collectives that cost most, in the order of time.
   [[nodiscard]] std::vector<std::size_t> costliest(std::size_t most) const {
     const std::vector<ForecastCollective>& all = a_.simulated.collectives;
     std::vector<std::size_t> shown(all.size());
@@ -325,6 +339,7 @@ class ReplayDocument {
     return shown;
   }
 
+  // The cells of one collective. Waiting is not shown for collectives with one recorded rank.
   [[nodiscard]] std::vector<ReportCell> collective_row(std::size_t i) const {
     const ForecastCollective& one = a_.simulated.collectives[i];
     const std::size_t n = one.members.size();
@@ -347,7 +362,7 @@ class ReplayDocument {
             table_number(percent(exposed, transfer), 0)};
   }
 
-  // When ranks come to the collectives that cost most.
+  // A picture of the arrivals of ranks at the most expensive collectives, relative to the first arrival.
   [[nodiscard]] ReportFigure arrivals() const {
     MatrixChart chart{.row_title = "rank",
                       .column_title = "arrives later than the first, at collective #",
@@ -367,6 +382,7 @@ class ReplayDocument {
     return {matrix_chart(chart), "Arrival of each rank after the first one. Strong colour: late rank."};
   }
 
+  // The section on collectives, and how well simulated waiting agrees with recorded waiting.
   void collectives() {
     const std::size_t n = a_.simulated.collectives.size();
     if (n == 0) return;
@@ -396,7 +412,8 @@ class ReplayDocument {
         agreeing, a_.collective_waits.size(), table_number(worst, 1))});
   }
 
-  // The slowest rank and the fastest one, part by part.
+  // The section that compares the slowest rank with the fastest one, part by part. Waiting for other ranks
+  // does not count as slow.
   void extremes() {
     if (classes_.size() < 2) return;
     const auto own = [](const ForecastClass& c) { return c.window_ms - time_ms(c.idle_ms, "other_rank"); };
@@ -420,6 +437,7 @@ class ReplayDocument {
     table.columns[2].heading = fmt::format("rank {} ms", rank(fast));
     for (const std::string& key : keys) {
       const double slow_ms = time_ms(a, key), fast_ms = time_ms(b, key);
+      // Parts below 0.1 % of the step are left out.
       if (std::max(slow_ms, fast_ms) < 1e-3 * classes_[slow].window_ms) continue;
       table.row(
           {detail::part_cell(key), ms_text(slow_ms), ms_text(fast_ms), table_signed(slow_ms - fast_ms, 3)});
@@ -438,6 +456,7 @@ class ReplayDocument {
     section.add(std::move(table));
   }
 
+  // The section on the critical path.
   void path() {
     const ForecastPath& path = a_.simulated.critical_path;
     if (path.n_steps == 0) return;
@@ -471,7 +490,7 @@ class ReplayDocument {
     section.add(std::move(table));
   }
 
-  // Lanes and constants: in a terminal only for who asked.
+  // The sections on lanes and learned constants. A terminal shows them only with --verbose.
   void details() {
     const std::size_t first = document_.sections.size();
     detail::add_stream_table(document_, a_);
@@ -481,6 +500,7 @@ class ReplayDocument {
       document_.sections[s].shown = Shown::page;
   }
 
+  // Throughput, training and notes.
   void ending() {
     const ForecastThroughput& rates = a_.simulated.throughput;
     if (rates.samples_per_s || rates.tokens_per_s) {

@@ -1,4 +1,5 @@
-// stepcast.replay/2: two forecasts, and what a comparison with the record adds to them.
+// The JSON of a replay, stepcast.replay/2: two forecasts, and the additional results of comparing them with
+// the record. Each function writes the members of one object: name, value and, for the schema, its meaning.
 
 #include <array>
 #include <cmath>
@@ -17,6 +18,7 @@
 namespace stepcast {
 
 namespace detail {
+// Times by culprit, as one JSON object.
 struct ReplayCulprits {
   CulpritTimes us{};
 };
@@ -24,12 +26,14 @@ struct ReplayCulprits {
 constexpr std::string_view schema_name(const ReplayCulprits*) { return "culprits"; }
 }  // namespace detail
 
+// The names of these types in the $defs of the schema.
 constexpr std::string_view schema_name(const TimePair*) { return "pair"; }
 constexpr std::string_view schema_name(const ErrorSpread*) { return "spread"; }
 
 namespace detail {
 namespace {
 
+// Times in milliseconds with six decimals, and in microseconds with three.
 auto ms(double us) { return fixed<6>(us * 1e-3); }
 auto us3(double us) { return fixed<3>(us); }
 
@@ -39,7 +43,7 @@ std::vector<Fixed<6>> all_ms(const std::vector<double>& us) {
   return times;
 }
 
-// Of what there is any, by origin.
+// The entries above 0, by the name of their edge origin.
 template <class Values, class Shown>
 auto by_origin(const Values& values, const Shown& shown) {
   std::vector<std::pair<std::string_view, decltype(shown(std::size_t{}))>> out;
@@ -48,6 +52,7 @@ auto by_origin(const Values& values, const Shown& shown) {
   return out;
 }
 
+// The number of edges of one origin, and of those that were inferred.
 struct ReplayEdges {
   std::uint32_t n = 0, inferred = 0;
 };
@@ -59,6 +64,7 @@ void fields(auto& a, Is<ReplayEdges> auto& e) {
 
 }  // namespace
 
+// The members of objects that occur in several places.
 void fields(auto& a, Is<ReplayCulprits> auto& c) {
   constexpr std::array<std::string_view, kCulpritCount> kMeanings{
       "kernels, fills, copies on the device and dependencies between streams, in ms",
@@ -88,12 +94,14 @@ void fields(auto& a, Is<ErrorSpread> auto& e) {
 
 namespace {
 
+// The step time of a rank or a variant, measured and simulated.
 void step(auto& a, const TimePair& times) {
   a("step_time_ms", ms(times.simulated_us), "simulated step time, in ms");
   a("measured_step_time_ms", ms(times.measured_us), "recorded step time in ms: CPU duration of ProfilerStep");
   a("step_error_percent", fixed<6>(100 * times.error()), "(simulated - measured) / measured");
 }
 
+// How much of a rank's recorded waiting the dependencies explain.
 void explained(auto& a, const ReplayedRank& rank, const RecordedStepFacts& facts) {
   a("simulated_wait_us", us3(rank.simulated_wait_us),
     "time in the simulated step in which its last thread waits, in us");
@@ -125,6 +133,7 @@ void explained(auto& a, const ReplayedRank& rank, const RecordedStepFacts& facts
   a("kernel_start_error_us", rank.kernel_start);
 }
 
+// One recorded rank.
 void rank(auto& a, const ReplayedRank& rank, const RecordedStepFacts& facts) {
   a("rank", rank.rank);
   step(a, rank.step);
@@ -140,6 +149,7 @@ void rank(auto& a, const ReplayedRank& rank, const RecordedStepFacts& facts) {
   a("explained", Object{[&](auto& e) { explained(e, rank, facts); }});
 }
 
+// The culprits of one rank, and its utilization.
 void culprits(auto& a, const ReplayAnalysis& r, const RankCulprits& one) {
   const std::size_t c = one.rank_class.index();
   const RankUtilization& rates = at_or_none(r.rates.ranks, c);
@@ -162,6 +172,7 @@ void culprits(auto& a, const ReplayAnalysis& r, const RankCulprits& one) {
   a("bytes", fixed<0>(rates.bytes), "of the known work");
 }
 
+// Operators that differ between ranks, and operators of the CPU that the GPU waits for.
 void operators(auto& a, const ReplayAnalysis& r) {
   a("operators",
     Each{r.operators,
@@ -190,6 +201,7 @@ void operators(auto& a, const ReplayAnalysis& r) {
     "CPU operators that the GPU waits for, longest first");
 }
 
+// The rates of collectives and kernels, with the peaks of the platform.
 void rates(auto& a, const ReplayAnalysis& r) {
   a("groups",
     Each{r.groups,
@@ -228,6 +240,7 @@ void rates(auto& a, const ReplayAnalysis& r) {
   a("peak_memory_GBps", fixed<6>(r.rates.peak_GBps), "peak memory bandwidth of the platform, in GB/s");
 }
 
+// What delays the simulated step.
 void diagnosis(auto& a, const ReplayAnalysis& r) {
   CulpritTimes mean{};
   for (std::size_t k = 0; k < kCulpritCount; ++k) mean[k] = r.culprits.of(static_cast<Culprit>(k));
@@ -252,7 +265,7 @@ void diagnosis(auto& a, const ReplayAnalysis& r) {
   rates(a, r);
 }
 
-// Waiting in collectives, measured next to simulated.
+// The waiting in collectives, simulated and measured.
 void waits(auto& a, const ReplayAnalysis& r) {
   struct Waits {
     ForecastCollective collective;
@@ -278,6 +291,7 @@ void waits(auto& a, const ReplayAnalysis& r) {
     "in the order of simulated.collectives");
 }
 
+// One variant: the same traces under other rules.
 void variant(auto& a, const ReplayAnalysis& r, const ReplayVariant& variant) {
   a("global_window_ms", variant.global_window);
   std::size_t c = 0;
@@ -290,6 +304,7 @@ void variant(auto& a, const ReplayAnalysis& r, const ReplayVariant& variant) {
 
 }  // namespace
 
+// The document itself. The order of calls is the order of the keys.
 void fields(auto& a, Is<ReplayAnalysis> auto& r) {
   const TimePair longest = longest_step(r);
   a("step_time_ms", ms(longest.simulated_us), "simulated step time, longest of all ranks, in ms");

@@ -16,23 +16,27 @@
 namespace stepcast {
 namespace {
 
+// One possible statement about what GPUs do instead of computing.
 struct Part {
-  std::string_view text;  // of its share and time
+  std::string_view text;  // format string with two arguments: share in percent and milliseconds
   double time_ms = 0;
 };
 
+// The mean over rank classes of a time that `time_of` selects.
 double mean_over_ranks(const std::vector<ForecastClass>& classes, const auto& time_of) {
   double sum = 0;
   for (const ForecastClass& c : classes) sum += time_of(c);
   return classes.empty() ? 0 : sum / static_cast<double>(classes.size());
 }
 
+// The resource in a sentence: "the host would save".
 std::string_view subject_of(StepResource resource) {
   return name_of<StepResource::communication>(resource, {"GPUs", "host", "transfers"});
 }
 
-// "twice as fast, the host would save 38.2 % of the step (3.820 ms), GPUs 4.0 %"
+// The gains by resource: "twice as fast, the host would save 38.2 % of the step (3.820 ms), the GPUs 4.0 %".
 std::string gains_text(const StepBinding& binding) {
+  // Smaller gains would print as 0.0 %.
   constexpr double kShownPercent = 0.05;
   std::string text;
   for (const ResourceGain& gain : binding.gains) {
@@ -45,9 +49,11 @@ std::string gains_text(const StepBinding& binding) {
   return text.empty() ? "no faster host, GPU or link would shorten it" : text;
 }
 
-// Where no call of the files launched a good part of the GPU's work, nothing on the host moves it in the replay: what
-// a faster host or GPU would save is not known.
+// A clause that limits the verdict; empty if none is needed. It is needed if many times were impossible and
+// had to be repaired, or if much GPU work has no launch in the files: a replay cannot move such work, so the
+// gain from a faster host or GPU is unknown.
 std::string reservation(std::span<const RecordedStepFacts> facts) {
+  // Fraction of the GPU time without a launch.
   constexpr double kReservedFrom = 0.1;
   double all = 0, unlaunched = 0, repaired = 0;
   for (const RecordedStepFacts& of : facts) {
@@ -68,8 +74,9 @@ std::string reservation(std::span<const RecordedStepFacts> facts) {
       100 * unlaunched / all);
 }
 
-// ", rank 3 causes 31.0 %, rank 5 causes 12.2 %": all but `worst` that cause a good part of the waiting.
+// The other ranks that cause much of the waiting: ", rank 3 causes 31.0 %, rank 5 causes 12.2 %".
 std::string others_that_cause(const ReplayAnalysis& analysis, const RankCulprits* worst) {
+  // Fraction of all waiting.
   constexpr double kGoodPart = 0.1;
   const double all_us = analysis.culprits.all_waiting_us();
   std::vector<const RankCulprits*> causes;
@@ -85,7 +92,8 @@ std::string others_that_cause(const ReplayAnalysis& analysis, const RankCulprits
   return (worst != nullptr ? ", " : "; in the others ") + join(shares);
 }
 
-// Whom the ranks wait for.
+// The rank that the others wait for. If the clocks of the ranks are too inaccurate to tell, a clause about
+// that.
 std::string waiting_sentence(const ReplayAnalysis& analysis) {
   const StepCulprits& culprits = analysis.culprits;
   const double all_us = culprits.all_waiting_us();
@@ -136,6 +144,7 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
            mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_memcpy_ms; })},
       Part{"idle {:.1f} % ({:.3f} ms) without a cause", idle("rest")},
   };
+  // Only the largest part is mentioned.
   const Part& largest = *std::max_element(parts.begin(), parts.end(),
                                           [](const Part& a, const Part& b) { return a.time_ms < b.time_ms; });
   std::string text =
@@ -151,6 +160,7 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
   std::vector<std::pair<double, Culprit>> parts;
   for (std::size_t k = 0; k < kCulpritCount; ++k) {
     const auto culprit = static_cast<Culprit>(k);
+    // Culprits below half a microsecond are left out.
     if (found.of(culprit) >= 0.5) parts.emplace_back(found.of(culprit), culprit);
   }
   if (parts.empty()) return {};
@@ -163,7 +173,7 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
     first = false;
   }
   if (found.collectives > 0) text += "; waiting is charged to the cause of the other rank's delay";
-  constexpr double kMuchWithoutCause = 0.05;  // of the step
+  constexpr double kMuchWithoutCause = 0.05;  // fraction of the step
   if (found.of(Culprit::rest) > kMuchWithoutCause * found.step_us())
     text += "; no cause found: the next GPU work was launched, and the traces do not show why it was late";
   return text;

@@ -1,4 +1,4 @@
-// What holds a replayed step back, in one sentence, and who lets the others wait.
+// Sentences about what delays a replayed step, and which rank the others wait for.
 #pragma once
 
 #include <string>
@@ -8,20 +8,21 @@
 
 namespace stepcast {
 
-// The longest step of all ranks: measured, and simulated.
+// The longest step over all ranks, measured and simulated. The two maxima may belong to different ranks.
 [[nodiscard]] TimePair longest_step(const ReplayAnalysis& analysis);
 
-// "host-bound: twice as fast, the host would save 35.0 % of the step (3.500 ms), the GPUs 2.0 %; GPUs compute 35.0 % of
-// the step, idle 40.0 % (4.000 ms) for the CPU; rank 3 comes last in 5 of 8 collectives and causes 60.0 % of the waiting
-// for other ranks (1.200 ms)". What binds the step is what would save most of it (step_binding.h); shares of what GPUs do
-// are means over ranks.
+// One sentence: "host-bound: twice as fast, the host would save 35.0 % of the step (3.500 ms), the GPUs 2.0
+// %; GPUs compute 35.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 3 comes last in 5 of 8
+// collectives and causes 60.0 % of the waiting for other ranks (1.200 ms)". The resource that binds the step
+// is the one that would save most (step_binding.h). Shares of what GPUs do are means over ranks.
 [[nodiscard]] std::string replay_verdict(const ReplayAnalysis& analysis);
 
-// "of the mean step of 10.000 ms: host 6.100 ms, GPU 2.900 ms, network 1.000 ms; ..." (Culprit), longest first;
-// waiting for another rank counts for what held that one. Empty where nothing was looked for.
+// The times by culprit, longest first: "of the mean step of 10.000 ms: host 6.100 ms, GPU 2.900 ms, network
+// 1.000 ms; ...". Waiting for another rank is charged to the cause of that rank's delay. Empty without
+// results.
 [[nodiscard]] std::string culprit_sentence(const ReplayAnalysis& analysis);
 
-// As people call it: "GPU", "data skew".
+// The name of a culprit in sentences: "GPU", "data skew".
 [[nodiscard]] std::string_view culprit_name(Culprit culprit);
 
 }  // namespace stepcast

@@ -18,15 +18,17 @@
 namespace stepcast {
 namespace {
 
+// The list of accepted inputs in error messages.
 constexpr std::string_view kWhatHoldsAStep =
     "output of predict, replay or inspect of a log with --json, an HTML report, or a training log";
 
+// The text of a member; empty if it is missing or not a text.
 std::string_view text_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   return value != nullptr && value->is_text() ? std::string_view{value->text()} : std::string_view{};
 }
 
-// What `inspect` wrote of a log.
+// The forecast of a log that `inspect --json` printed. Rates and layout are optional.
 Result<Forecast> of_inspected_log(const JsonValue& log, const std::string& name) {
   const auto number = [&](std::string_view key) {
     const JsonValue* value = log.find(key);
@@ -57,6 +59,8 @@ Result<Forecast> of_inspected_log(const JsonValue& log, const std::string& name)
   return f;
 }
 
+// The step in a JSON document, by the document's schema. Errors distinguish a document of another version of
+// stepcast from one without a step.
 Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
   const std::string_view schema = text_of(root, "schema");
   const auto member = [&](std::string_view key) -> Result<Forecast> {
@@ -90,13 +94,16 @@ Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
       .expected(std::string{kWhatHoldsAStep});
 }
 
+// The position of the first character that is not a blank, behind a byte order mark.
 std::size_t first_of(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   return text.find_first_not_of(" \t\r\n");
 }
 
+// The kinds of content, recognised by the first bytes.
 enum class Kind : std::uint8_t { document, log, binary };
 
+// A document begins with "<", "{" or "[". A log may begin with brackets, too, so logs are recognised first.
 Kind kind_of(std::string_view beginning) {
   if (beginning.starts_with("\xEF\xBB\xBF")) beginning.remove_prefix(3);
   const std::size_t first = first_of(beginning);
@@ -106,11 +113,12 @@ Kind kind_of(std::string_view beginning) {
   return c == '<' || c == '{' || c == '[' ? Kind::document : Kind::binary;
 }
 
+// The error for content that is neither a document nor a log.
 Error binary(const std::string& name) {
   return Error::at(name, "").found("binary data").expected(std::string{kWhatHoldsAStep});
 }
 
-// How much a step is, as the other side says.
+// The work per step as known from the other side of a comparison.
 LoggedWork work_beside(const ResultReadOptions& options) {
   LoggedWork work;
   if (options.beside == nullptr) return work;
@@ -120,6 +128,7 @@ LoggedWork work_beside(const ResultReadOptions& options) {
   return work;
 }
 
+// The forecast of a log. Error: no step time follows from it.
 Result<Forecast> forecast_of(const LoggedRun& run, const std::string& name) {
   if (!run.times.why_no_time.empty()) return Error::at(name, "", run.times.why_no_time);
   return log_forecast(run);
@@ -136,7 +145,7 @@ Result<Forecast> parse_result(std::string_view text, const std::string& name) {
           .found("HTML without <script type=\"application/json\" id=\"stepcast-json\">")
           .expected("a report written by stepcast");
     }
-    // Lines of errors are those of the page.
+    // Line numbers in errors are those of the page, so the lines before the JSON are replaced by empty ones.
     const std::string_view before = text.substr(0, static_cast<std::size_t>(json->data() - text.data()));
     std::string lines(static_cast<std::size_t>(std::ranges::count(before, '\n')), '\n');
     return parse_result(lines.append(*json), name);
@@ -152,6 +161,7 @@ Result<Forecast> parse_result(std::string_view text, const std::string& name) {
 
 Result<Forecast> parse_result_or_log(std::string_view text, const std::string& name,
                                      const ResultReadOptions& options) {
+  // This many bytes decide the kind of content.
   constexpr std::size_t kBeginning = 4096;
   const Kind kind = kind_of(text.substr(0, kBeginning));
   if (kind == Kind::document) return parse_result(text, name);

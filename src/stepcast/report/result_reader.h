@@ -1,8 +1,8 @@
-// A step out of any file that holds one: what predict, replay and inspect print with --json, a report in HTML, the log
-// of a training run.
+// Reads a step from any file that contains one: the JSON output of predict, replay and inspect, a report in
+// HTML, or a training log.
 //
 //   STEPCAST_ASSIGN(const Forecast a, read_result("forecast.json"));
-//   STEPCAST_ASSIGN(const Forecast b, read_result("train.log", {.beside = &a}));
+//   STEPCAST_ASSIGN(const Forecast b, read_result("train.log"));
 //   compare(a, b).verdict
 #pragma once
 
@@ -15,20 +15,22 @@
 
 namespace stepcast {
 
+// Additional information for reading.
 struct ResultReadOptions {
-  // What it is compared with: how much work a step is, where a log tells rates alone. May be null.
+  // The forecast that the result is compared with; may be null. Gives the work per step if a log prints only
+  // rates.
   const Forecast* beside = nullptr;
 };
 
-// Of a replay the simulated step; of a forecast that came from a log the forecast; of `inspect --json` of a log the
-// logged times. HTML: the JSON in its <script type="application/json" id="stepcast-json">. Errors: a file that cannot be
-// read, JSON of another schema or without a step, HTML without such an element, what read_training_log() refuses, a log
-// of which no step time follows.
+// Reads a step. From a replay: the simulated step. From the forecast of a log: the forecast. From `inspect
+// --json` of a log: the logged times. From HTML: the JSON in <script type="application/json"
+// id="stepcast-json">. Errors: an unreadable file, JSON with another schema or without a step, HTML without
+// that element, the errors of read_training_log(), a log from which no step time follows.
 [[nodiscard]] Result<Forecast> read_result(const std::filesystem::path& file,
                                            const ResultReadOptions& options = {});
-// The same of a document in memory, JSON or HTML.
+// The same for a document in memory, JSON or HTML. `name`: for errors.
 [[nodiscard]] Result<Forecast> parse_result(std::string_view text, const std::string& name);
-// The same of what a pipe gave, which can be read once: `text` may be a log, too.
+// The same for text from a pipe, which can only be read once. `text` may also be a log.
 [[nodiscard]] Result<Forecast> parse_result_or_log(std::string_view text, const std::string& name,
                                                    const ResultReadOptions& options = {});
 

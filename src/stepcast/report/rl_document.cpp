@@ -10,11 +10,14 @@
 
 namespace stepcast {
 
+// The functions below list the members of the JSON: key, value, meaning. Columns name the rows of the table
+// of parts.
 constexpr AnswerHead answer_head(const RlForecast*) {
   return {"stepcast.rl_forecast/1", "stepcast predict --rl ALGORITHM --json",
           AnswerHead::Numbers::nine_digits};
 }
 
+// The parts of a step in seconds. Idle time is inside the longer of the two pools and not part of the sum.
 void fields(auto& a, Is<RlParts> auto& p) {
   a("generate_s", p.generate_s(), "generation time in s: prefill, decode and tail");
   a("prefill_s", p.prefill_s, "prompts", {"prefill of the prompts", 2});
@@ -34,6 +37,7 @@ void fields(auto& a, Is<RlParts> auto& p) {
   a("idle_gpus", p.idle_gpus, "number of GPUs of the idle pool");
 }
 
+// The memory of a GPU while it generates and while it trains.
 void fields(auto& a, Is<RlMemory> auto& m) {
   a("available_GiB", m.available_GiB, "memory of a GPU, in GiB");
   a("generation_weights_GiB", m.generation_weights_GiB);
@@ -48,6 +52,7 @@ void fields(auto& a, Is<RlMemory> auto& m) {
   a("training_fits", m.training_fits);
 }
 
+// One way to divide the GPUs, with its step time.
 void fields(auto& a, Is<RlSplit> auto& s) {
   a("policy", OneOf{s.on_policy ? "on" : "off", {"on", "off"}});
   a("generation_gpus", s.generation_gpus);
@@ -100,6 +105,7 @@ std::string rl_split_text(const RlSplit& s) {
 
 namespace {
 
+// The parts of the step that take time, with their share.
 ReportTable rl_parts_table(const RlForecast& f) {
   ReportTable table{"part< | seconds | % of step"};
   detail::FieldRow parts;
@@ -113,6 +119,7 @@ ReportTable rl_parts_table(const RlForecast& f) {
   return table;
 }
 
+// The memory of a GPU in both phases; empty cells are zero.
 ReportTable rl_memory_table(const RlMemory& m) {
   ReportTable table{"memory of a GPU, GiB< | generation | training"};
   const auto row = [&](const char* name, double generation, double training) {
@@ -130,6 +137,8 @@ ReportTable rl_memory_table(const RlMemory& m) {
 
 }  // namespace
 
+// A terminal prints a few lines, then the tables of parts, memory and alternatives. A page has the split of
+// the GPUs as a table of its own.
 ReportDocument rl_document(const RlForecast& f) {
   ReportDocument document;
   document.title = fmt::format("Post-training of {} on {}", f.model, counted(f.n_gpus, "GPU", "GPUs"));
@@ -158,6 +167,7 @@ ReportDocument rl_document(const RlForecast& f) {
   document.add("Placement", {std::move(facts)}).shown = Shown::page;
   document.add("Where the step goes", {rl_parts_table(f)});
   document.add("Memory", {rl_memory_table(f.memory)});
+  // A plan lists all ways to divide the GPUs; a forecast lists at most the other policy.
   const bool is_plan = f.alternatives.size() > 1 ||
                        (f.alternatives.size() == 1 && f.alternatives.front().on_policy == f.split.on_policy);
   ReportTable others{"policy and split< | training< | seconds | of this step"};
@@ -167,6 +177,7 @@ ReportDocument rl_document(const RlForecast& f) {
   document.add(is_plan ? "Possible placements" : "On- against off-policy", {std::move(others)});
   document.add("Notes", {ReportList{f.notes}});
   ReportTable parts = rl_parts_table(f);
+  // The first screen shows the split and the parts of the step.
   constexpr std::size_t kMostParts = 8;
   parts.most = kMostParts;
   document.first_screen = FirstScreen{

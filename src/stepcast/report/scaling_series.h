@@ -1,5 +1,5 @@
-// Forecasts of one job side by side: on several numbers of GPUs and at several batches; of one recorded step at several
-// batches.
+// Forecasts of one job side by side: on several numbers of GPUs and at several batches. Also those of one
+// recorded step at several batches.
 #pragma once
 
 #include <cstdint>
@@ -12,41 +12,46 @@
 
 namespace stepcast {
 
+// One forecast of the series.
 struct ScalingPoint {
-  std::int64_t n_gpus = 0, global_batch = 0;  // samples
+  std::int64_t n_gpus = 0, global_batch = 0;  // samples per step
   Forecast forecast;
-  double bound_ms = 0;           // no step of this work at peak rates is shorter
+  double bound_ms = 0;           // lower bound: the time of this work at peak rates
   std::string layout{};          // of a described step: "tp2 dp8 mbs1"
-  std::int64_t micro_batch = 0;  // sequences, of a described step
-  // Where nobody said the layout: "what `stepcast plan` chooses", "the least that fits", "as in the first line".
+  std::int64_t micro_batch = 0;  // sequences; of a described step
+  // If the layout was not given, where it comes from: "what `stepcast plan` chooses", "the least that fits",
+  // "as in the first line".
   std::string layout_source{};
 };
 
+// Samples of the global batch per second.
 [[nodiscard]] double samples_per_second(const ScalingPoint& point);
-// Exposed communication as a share of the step, of the class that computes longest: that which the step waits for most.
+// The share of exposed communication in the step, for the class that computes longest: the other classes wait
+// for it.
 [[nodiscard]] double exposed_share(const Forecast& forecast);
-// Samples per second and GPU over those of the first point of the series.
+// Samples per second and GPU, relative to the first point of the series.
 [[nodiscard]] double scaling_efficiency(const ScalingPoint& first, const ScalingPoint& point);
 
-// `series`: at least one.
-// One JSON object, docs/schemas/scaling_series.json.
+// The series as one JSON object (docs/schemas/scaling_series.json), its schema, and the document. `series`
+// must not be empty.
 [[nodiscard]] std::string scaling_series_json(std::span<const ScalingPoint> series);
 [[nodiscard]] std::string scaling_series_schema();
 [[nodiscard]] ReportDocument scaling_series_document(std::span<const ScalingPoint> series,
                                                      Shown made_for = Shown::everywhere);
 
-// Step, samples per second, and where the memory ends.
+// One recorded step, forecast at another batch.
 struct BatchForecast {
   std::int64_t batch_per_rank = 0;
   Forecast forecast;
 };
 
-// The largest batch whose tensors fit: activations of the last forecast in proportion, the rest as it is. Nothing where
-// memory is not known. `series`: at least one, ascending.
+// The largest batch per rank that fits into memory. Activations are scaled in proportion to the batch of the
+// last forecast; other memory stays the same. Nothing if the memory is unknown. `series`: at least one, in
+// ascending order.
 [[nodiscard]] std::optional<std::int64_t> largest_batch(std::span<const BatchForecast> series);
 
-// `series`: at least one, ascending.
-// One JSON object, docs/schemas/batch_series.json.
+// The series as one JSON object (docs/schemas/batch_series.json), its schema, and the document. `series`: at
+// least one, in ascending order.
 [[nodiscard]] std::string batch_series_json(std::span<const BatchForecast> series);
 [[nodiscard]] std::string batch_series_schema();
 [[nodiscard]] ReportDocument batch_series_document(std::span<const BatchForecast> series,

@@ -1,4 +1,5 @@
-// Series of forecasts as a person reads them: several batches of recorded steps, or several numbers of GPUs.
+// The documents and the JSON of series: several batches of recorded steps, or several numbers of GPUs. Both
+// kinds convert their forecasts to Point and share the sections of a page.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -20,7 +21,7 @@
 namespace stepcast {
 namespace detail {
 
-// The step of a forecast of a series, and what it rests on.
+// The step time of a forecast in a series, with its interval and source. The columns are headings for tables.
 void step_fields(auto& a, const Forecast& f, const TableColumn& step, const TableColumn& p10,
                  const TableColumn& p90) {
   a("step_time_ms", f.step_time_ms, "", step);
@@ -29,12 +30,12 @@ void step_fields(auto& a, const Forecast& f, const TableColumn& step, const Tabl
   column(a, {"rests on<@"}, f.source);
 }
 
-// Which columns a table of a series has besides the others.
+// The optional columns of a table: layouts, and expected step times if they differ from the forecasts.
 struct ScalingColumns {
   bool layouts = false, promises = false;
 };
 
-// `first`: of the series.
+// The members of one point. `first`: the first point of the series, which efficiency is relative to.
 void fields(auto& a, Is<ScalingPoint> auto& point, const ScalingPoint& first, ScalingColumns shown) {
   const bool shows_layouts = shown.layouts;
   const Forecast& f = point.forecast;
@@ -66,6 +67,7 @@ void fields(auto& a, Is<ScalingPoint> auto& point, const ScalingPoint& first, Sc
   column(a, {"<"}, f.fits() ? "" : "does not fit");
 }
 
+// The JSON of a series over numbers of GPUs.
 struct ScalingSeriesAnswer {
   std::span<const ScalingPoint> series;
 };
@@ -83,6 +85,7 @@ void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
     Each{s.series, [&](auto& p, const ScalingPoint& point) { fields(p, point, first, ScalingColumns{}); }});
 }
 
+// The JSON of a series over batches.
 struct BatchSeriesAnswer {
   std::span<const BatchForecast> series;
 };
@@ -91,6 +94,7 @@ constexpr AnswerHead answer_head(const BatchSeriesAnswer*) {
   return {"stepcast.batch_series/1", "stepcast predict --trace DIR --batch A,B,... --json"};
 }
 
+// The members of one batch. The columns are those of the table.
 void fields(auto& a, Is<BatchForecast> auto& one) {
   const Forecast& f = one.forecast;
   a("batch_per_rank", one.batch_per_rank, "samples", {"batch per rank"});
@@ -119,18 +123,22 @@ void fields(auto& a, Is<BatchSeriesAnswer> auto& s) {
 
 namespace {
 
-// One forecast of a series, in the words that both kinds share.
+// One forecast of a series, as both kinds of series have it.
 struct Point {
   std::string label;  // "16 GPUs"
   const Forecast* forecast = nullptr;
-  double samples_per_s = 0;             // 0: not known
-  std::optional<double> linear_rate{};  // samples per second if the first point scaled without loss
+  double samples_per_s = 0;  // 0: unknown
+  // Samples per second if the first point scaled without loss to this number of GPUs.
+  std::optional<double> linear_rate{};
 
   [[nodiscard]] bool has_parts() const { return forecast->critical_class < forecast->classes.size(); }
 };
 
+// The most bars in a picture, and the most forecasts in a table of parts.
 constexpr std::size_t kMostDrawn = 64, kMostBeside = 12;
 
+// Where the time goes in each forecast: a picture with a bar per forecast, and a table with a column per
+// forecast.
 void add_parts(ReportDocument& document, const std::vector<Point>& points) {
   BarChart chart{.bars = {}, .unit = "ms", .decimals = kByLength};
   ReportTable table{"part of the step, ms<"};
@@ -151,6 +159,7 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
       if (!point.has_parts() || row.cells.size() == table.columns.size()) continue;
       const ForecastClass& one = point.forecast->critical();
       const double ms = time_ms(one.parts(), key);
+      // Parts below 0.05 % in all forecasts are left out.
       matters = matters || ms >= 5e-4 * one.window_ms;
       row.cell(ms_text(ms));
     }
@@ -163,6 +172,7 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
       {ReportFigure{bar_chart(chart), "Rank that ends last, from its start to its end."}, std::move(table)});
 }
 
+// Samples per second as bars, with a mark at the rate without loss if the series scales the GPUs.
 void add_rates(ReportDocument& document, const std::vector<Point>& points) {
   BarChart chart{.bars = {},
                  .unit = "samples/s",
@@ -187,6 +197,7 @@ void add_rates(ReportDocument& document, const std::vector<Point>& points) {
                                              : "Of all ranks together."}});
 }
 
+// The memory of the fullest GPU in each forecast.
 void add_memory(ReportDocument& document, const std::vector<Point>& points) {
   std::vector<Bar> bars;
   for (const Point& point : points) {
@@ -198,6 +209,7 @@ void add_memory(ReportDocument& document, const std::vector<Point>& points) {
   if (!bars.empty()) document.add("Memory of the fullest GPU", {detail::memory_figure(std::move(bars))});
 }
 
+// The sources of each forecast's time, and the notes of the last one.
 void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
   ReportTable table{"< | measured % | fitted % | analytic % | assumed %"};
   for (const Point& point : points) {
@@ -214,13 +226,13 @@ void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
   if (const auto& notes = points.back().forecast->notes; !notes.empty()) section.add(ReportList{notes});
 }
 
-// "llama-3-8b on H100 (dgx-h100)", above the table in a terminal.
+// The lines above the table in a terminal: "llama-3-8b on H100 (dgx-h100)".
 std::string opening(const std::string& what, const std::string& on, const Forecast& first) {
   return fmt::format("{} on {}{}\n\n", what, on,
                      first.platform ? fmt::format(" ({})", *first.platform) : std::string{});
 }
 
-// What a page shows behind the table.
+// The sections that follow the table on a page.
 void add_page_sections(ReportDocument& document, const std::vector<Point>& points) {
   const std::size_t first = document.sections.size();
   add_parts(document, points);
@@ -230,13 +242,14 @@ void add_page_sections(ReportDocument& document, const std::vector<Point>& point
   for (std::size_t s = first; s < document.sections.size(); ++s) document.sections[s].shown = Shown::page;
 }
 
+// The step time of a point as a key figure.
 KeyFigure step_figure(const Point& point) {
   const Forecast& f = *point.forecast;
   return {"Step with " + point.label, ms_text(f.step_time_ms) + " ms",
           band_text(f.step_time_p10_ms, f.step_time_p90_ms), std::string{to_string(f.source)}};
 }
 
-// With most samples per second of those that fit; the end where no rate is known.
+// The batch with most samples per second among those that fit. The end of `series` if no rate is known.
 auto fastest_of(std::span<const BatchForecast> series) {
   auto fastest = series.end();
   double best = 0;
@@ -249,6 +262,8 @@ auto fastest_of(std::span<const BatchForecast> series) {
   return fastest;
 }
 
+// The sentence on top: the batch with most samples per second, or the first and last step time if no rate is
+// known.
 std::string batch_verdict(std::span<const BatchForecast> series) {
   const auto samples = [](const BatchForecast& one) {
     return counted(one.batch_per_rank, "sample", "samples");
@@ -265,6 +280,7 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
                      ms_text(f.step_time_ms), band_text(f.step_time_p10_ms, f.step_time_p90_ms));
 }
 
+// One row per point.
 ReportTable scaling_table(std::span<const ScalingPoint> series) {
   const bool has_layouts =
       std::ranges::any_of(series, [](const ScalingPoint& point) { return !point.layout.empty(); });
@@ -278,9 +294,11 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
   return table;
 }
 
+// The points with their labels. Labels contain the batch only if it differs between points with the same
+// number of GPUs.
 std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   const ScalingPoint& first = series.front();
-  // On as many GPUs.
+  // Whether a size differs between points with the same number of GPUs.
   const auto differ = [&](std::int64_t ScalingPoint::*size) {
     return std::ranges::any_of(series, [&](const ScalingPoint& point) {
       return std::ranges::any_of(series, [&](const ScalingPoint& other) {
@@ -302,6 +320,7 @@ std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   return points;
 }
 
+// The content of the first screen: the first rows with the most important columns.
 FirstScreen screen_of(ReportTable steps, const std::vector<std::string>& notes) {
   constexpr std::size_t kMostSteps = 10;
   steps.most = kMostSteps;
@@ -338,6 +357,7 @@ ReportDocument batch_series_document(std::span<const BatchForecast> series, Show
   if (const auto largest = largest_batch(series)) {
     document.figures.push_back({"Largest batch that fits", table_count(*largest), "samples per rank",
                                 "analytic", "largest_batch_per_rank"});
+    // Terminals show this below the table; a page has it among the key figures.
     section.add(TerminalText{
         fmt::format("\n  largest batch that fits: {} samples per rank\n", table_count(*largest))});
   }
@@ -377,6 +397,7 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
                                   ReportText{"efficiency: samples per second and GPU over those of the first "
                                              "line; bound: lower bound at peak rates"}});
   if (!first.layout_source.empty()) {
+    // The first line was searched and the others have the same layout, if their sources differ.
     const bool is_kept = series.back().layout_source != first.layout_source;
     section.add(ReportText{fmt::format("layout: {}{}", first.layout_source,
                                        is_kept             ? " for the first line and kept for the others"
@@ -418,9 +439,11 @@ std::optional<std::int64_t> largest_batch(std::span<const BatchForecast> series)
   const ForecastMemory& memory = *last.forecast.memory;
   const double activations = memory.stages.front().activations_GiB;
   if (activations <= 0) return std::nullopt;
+  // What is left for activations if everything else stays the same.
   const double room = memory.available_GiB - (memory.peak_memory_GiB - activations);
   const double batch =
       std::floor(std::max(0.0, room) / activations * static_cast<double>(last.batch_per_rank));
+  // Beyond any real batch: the activations are negligible.
   if (!(batch < 1e15)) return std::nullopt;
   return static_cast<std::int64_t>(batch);
 }

@@ -13,10 +13,12 @@
 
 namespace stepcast {
 
+// The functions below list the members of the JSON, with the columns that the tables show.
 constexpr AnswerHead answer_head(const ShardingComparison*) {
   return {"stepcast.shard/1", "stepcast shard --json"};
 }
 
+// The load of one rank.
 void fields(auto& a, Is<DlrmRank> auto& rank) {
   a("lookup_ms", rank.lookup_us * 1e-3, "", {"lookup\nms", 3});
   a("lookup_backward_ms", rank.lookup_backward_us * 1e-3, "", {"backward\nms", 3});
@@ -27,6 +29,7 @@ void fields(auto& a, Is<DlrmRank> auto& rank) {
     {"sent MB", 1, 1e-6});
 }
 
+// One sharding: its step time, the load of the busiest rank, and what would have to be moved to get there.
 void fields(auto& a, Is<ComparedSharding> auto& c) {
   a("name", c.plan.name, "", {"sharding<"});
   a("fits", c.step.fits);
@@ -47,6 +50,7 @@ void fields(auto& a, Is<ComparedSharding> auto& c) {
   a("ranks", c.step.ranks);
 }
 
+// The whole comparison.
 void fields(auto& a, Is<ShardingComparison> auto& all) {
   a("model", all.model.name);
   a("n_gpus", all.n_gpus);
@@ -64,15 +68,17 @@ std::string sharding_schema() { return answer_schema<ShardingComparison>(); }
 
 namespace {
 
+// The most ranks in a picture and in a terminal, and the most shardings with a picture.
 constexpr std::size_t kMostRanks = 64, kMostRanksInTerminal = 32, kMostShardingsDrawn = 4;
 
+// Times and sizes in the units of the document.
 double step_ms(const ComparedSharding& c) { return c.step.time.time.value() * 1e-3; }
 double p10_ms(const ComparedSharding& c) { return c.step.time.p10.value() * 1e-3; }
 double p90_ms(const ComparedSharding& c) { return c.step.time.p90.value() * 1e-3; }
 double rank_lookups_ms(const DlrmRank& rank) { return (rank.lookup_us + rank.lookup_backward_us) * 1e-3; }
 double memory_in_gib(const DlrmRank& rank) { return rank.memory_bytes / kGiB; }
 
-// Why it does not fit; nothing where it does.
+// Why a sharding does not fit into the memory of a GPU or a host; empty if it fits.
 std::string problem_of(const ComparedSharding& c) {
   const DlrmRank& worst = c.fullest();
   if (c.step.fits) return {};
@@ -83,7 +89,8 @@ std::string problem_of(const ComparedSharding& c) {
                            memory_in_gib(worst), c.step.available_bytes / kGiB);
 }
 
-// Lookups of every rank, beside the mean that no rank could be below all at once.
+// A picture of the lookups of every rank. The mark is the mean over ranks: a perfectly balanced sharding
+// would have all ranks there.
 ReportFigure lookups_figure(const ComparedSharding& c) {
   BarChart chart{.bars = {}, .unit = "ms", .limit_name = "mean of the ranks", .decimals = 2};
   double mean = 0;
@@ -103,6 +110,7 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
                                         c.plan.name, ms_text(step_ms(c)), c.step.lookup_imbalance)};
 }
 
+// A table of the ranks of one sharding.
 ReportTable ranks_table(const ComparedSharding& c) {
   ReportTable table{"rank | tables"};
   table.indent = 0;
@@ -113,6 +121,7 @@ ReportTable ranks_table(const ComparedSharding& c) {
   return table;
 }
 
+// A table of all shardings, best first, with samples per second and the reason if one does not fit.
 ReportTable shardings_table(const ShardingComparison& all) {
   ReportTable table;
   table.indent = 0;
@@ -125,6 +134,7 @@ ReportTable shardings_table(const ShardingComparison& all) {
   return table;
 }
 
+// A picture of the step time with each sharding, and the lower bound for placements of whole tables.
 ReportFigure steps_figure(const ShardingComparison& all) {
   BarChart chart{.bars = {},
                  .unit = "ms",
@@ -163,6 +173,7 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
   steps.opening.emplace();
   steps.add(steps_figure(answer), Shown::page);
   steps.add(TerminalText{"\n" + answer.verdict() + "\n"});
+  // The bound holds for table-wise placement only; a best sharding below it splits tables.
   if (least_step_ms > 0 && best.step.fits && least_step_ms <= step_ms(best)) {
     const double percent = 100 * (1 - least_step_ms / step_ms(best));
     document.figures.push_back({"Lower bound of table-wise placement", ms_text(least_step_ms) + " ms",
@@ -182,6 +193,7 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
   for (const ComparedSharding& c : answer.shardings) {
     ReportSection& ranks = document.add(fmt::format("Ranks of {}", c.plan.name), {ranks_table(c)});
     ranks.opening = fmt::format("\n{}:\n", ranks.title);
+    // Only the ranks of the best sharding are shown in a terminal, and unfolded on a page.
     ranks.folded = &c != &best;
     ranks.shown = ranks.folded ? Shown::page : Shown::everywhere;
   }

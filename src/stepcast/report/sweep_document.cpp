@@ -1,3 +1,5 @@
+// The row of a point is written by sweep_row(), once per kind of question, through the list of members of
+// SweepRow. The summary and the page read such rows again as JSON: rows come from files of all shards.
 #include "stepcast/report/sweep_document.h"
 
 #include <algorithm>
@@ -25,7 +27,7 @@
 namespace stepcast {
 namespace detail {
 
-// All columns of both modes.
+// The values of a row, for both modes. Values without a meaning in a mode have no key there (given_if()).
 struct SweepRow {
   std::string id;
   SweepMode mode = SweepMode::predict;
@@ -43,6 +45,7 @@ constexpr AnswerHead answer_head(const SweepRow*) {
   return {"stepcast.sweep_row/1", "a row of stepcast sweep", AnswerHead::Numbers::exact, true};
 }
 
+// The order of calls is the order of the keys. Headings are those of the table on the page.
 void fields(auto& a, Is<SweepRow> auto& r) {
   const bool is_plan = r.mode == SweepMode::plan;
   a("id", r.id, "hash of mode, settings and contents of the files they name");
@@ -92,11 +95,12 @@ void fields(auto& a, Is<SweepRow> auto& r) {
 
 namespace {
 
+// A setting as text, without quotes.
 std::string value_text(const JsonValue& value) {
   return value.is_text() ? value.text() : compact_json(value);
 }
 
-// "tp 8, model llama-3-70b": what the point is, in words.
+// The settings of a point in words: "tp 8, model llama-3-70b".
 std::string point_words(const SweepPoint& point) {
   std::string text;
   for (const auto& [key, value] : point.settings) {
@@ -106,6 +110,7 @@ std::string point_words(const SweepPoint& point) {
   return text;
 }
 
+// A text or a number in a row; empty if it is missing or null.
 std::string row_text(const JsonValue& row, std::string_view key) {
   const JsonValue* value = row.find(key);
   return value != nullptr && value->is_text() ? value->text() : std::string{};
@@ -117,7 +122,7 @@ std::optional<double> row_number(const JsonValue& row, std::string_view key) {
   return value->number();
 }
 
-// A point with its row.
+// A point with its row, parsed.
 struct DonePoint {
   const SweepPoint* point = nullptr;
   JsonValue row;
@@ -125,7 +130,8 @@ struct DonePoint {
   [[nodiscard]] bool fits() const {
     return row_text(row, "memory_verdict") != to_string(MemoryVerdict::does_not_fit);
   }
-  // Those that fit come first, those that cannot be run last.
+  // The order in the table: points that fit by step time, then those that do not fit, then those that cannot
+  // be run.
   [[nodiscard]] std::pair<int, double> order() const {
     const std::optional<double> step = row_number(row, "step_time_ms");
     if (!step) return {2, 0};
@@ -133,6 +139,7 @@ struct DonePoint {
   }
 };
 
+// The points that have a row and are counted. Error: a row that is not JSON.
 Result<std::vector<DonePoint>> done_points(const SweepSpec& spec, const SweepRows& rows,
                                            const std::function<bool(const SweepPoint&)>& counts) {
   std::vector<DonePoint> done;
@@ -145,6 +152,7 @@ Result<std::vector<DonePoint>> done_points(const SweepSpec& spec, const SweepRow
   return done;
 }
 
+// Counts the points by what became of them, and finds the fastest one that fits.
 SweepOutcome outcome_of(const std::vector<DonePoint>& done) {
   SweepOutcome outcome;
   outcome.fastest_ms = std::numeric_limits<double>::infinity();
@@ -164,7 +172,7 @@ SweepOutcome outcome_of(const std::vector<DonePoint>& done) {
   return outcome;
 }
 
-// The settings that are not the same in all points, in the order of their names.
+// The names of the settings that differ between points, sorted.
 std::vector<std::string> varied_settings(const SweepSpec& spec) {
   std::set<std::string, std::less<>> keys;
   for (const SweepPoint& point : spec.points)
@@ -175,6 +183,7 @@ std::vector<std::string> varied_settings(const SweepSpec& spec) {
       const JsonValue* value = point.find(key);
       return value == nullptr ? std::string{} : value_text(*value);
     };
+    // A setting that some points do not have counts as an empty text.
     const std::string first = text(spec.points.front());
     if (std::ranges::any_of(spec.points, [&](const SweepPoint& point) { return text(point) != first; }))
       varied.push_back(key);
@@ -182,11 +191,13 @@ std::vector<std::string> varied_settings(const SweepSpec& spec) {
   return varied;
 }
 
+// The table of all points. Columns without any value are left out.
 ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
   std::ranges::stable_sort(done, {}, &DonePoint::order);
   ReportTable table;
   const std::vector<std::string> varied = varied_settings(spec);
   for (const std::string& key : varied) table.columns.push_back({key, false});
+  // The columns of results come from the list of members; an empty row is enough to collect their headings.
   const detail::SweepRow no_row;
   detail::FieldRow shown;
   fields(shown, no_row);
@@ -198,6 +209,7 @@ ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
   for (const auto& number : numbers) table.columns.push_back({std::string{number.column.heading}});
   for (const char* heading : {"memory", "layout", "why not"}) table.columns.push_back({heading, false});
   for (const DonePoint& one : done) {
+    // Rows are sorted, so the limit cuts off the slowest points and those that cannot be run.
     if (table.rows.size() == kMostSweepRowsOfPage) {
       table.caption = fmt::format("The first {} of {}; --merge has them all.", table_count(table.rows.size()),
                                   table_count(done.size()));
@@ -268,6 +280,7 @@ Result<ReportDocument> sweep_document(const SweepSpec& spec, const SweepRows& ro
 
 namespace {
 
+// A row with the members that all points have.
 detail::SweepRow row_of(const SweepPoint& point) {
   detail::SweepRow row;
   row.id = point.id;
@@ -276,9 +289,11 @@ detail::SweepRow row_of(const SweepPoint& point) {
   return row;
 }
 
+// A row as one line of JSON.
 std::string written(const detail::SweepRow& row) { return answer_json(row, JsonWriter::Layout::compact); }
 
-// "tensor_parallel 8, pipeline_parallel 4": the degrees above 1.
+// The parallel degrees above 1 in words: "tensor_parallel 8, pipeline_parallel 4" becomes "tensor 8, pipeline
+// 4".
 std::string layout_words(const Forecast& forecast) {
   std::string text;
   for (const Setting& setting : forecast.layout) {
@@ -322,6 +337,7 @@ std::string sweep_row(const SweepPoint& point, const Forecast& forecast) {
     row.peak_memory_GiB = forecast.memory->peak_memory_GiB;
     row.memory_margin_GiB = forecast.memory->margin_GiB;
   }
+  // A training's days and costs are filled in only if its length was given.
   if (forecast.training) {
     constexpr double kSecondsPerDay = 86400;
     row.days = forecast.training->time_s / kSecondsPerDay;
@@ -373,6 +389,7 @@ std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan,
   row.mfu = step.model_flops_utilization();
   row.computation_ms = step.shares.computation_us() * 1e-3;
   row.exposed_communication_ms = step.shares.exposed_communication_us() * 1e-3;
+  // A plan's prediction has no breakdown by cause: idle time is the pipeline bubble and waiting for the host.
   row.idle_ms = (step.shares.bubble_us + step.shares.host_us) * 1e-3;
   row.memory_verdict = std::string{to_string(chosen.memory.verdict)};
   row.peak_memory_GiB = chosen.memory.peak().value() / kGiB;

@@ -1,4 +1,4 @@
-// The rows of a sweep as one answer: what came of its points, and a page with a table of them.
+// The rows of a sweep: one row per point as JSON, a summary of all points, and a page with a table.
 #pragma once
 
 #include <cstddef>
@@ -18,40 +18,46 @@
 
 namespace stepcast {
 
-// What came of the points that have a row.
+// A summary of the points that have a row.
 struct SweepOutcome {
   std::size_t n = 0, n_failed = 0, n_too_large = 0;
-  std::map<std::string, std::size_t> errors;  // of the points that cannot be run: how many say it
-  std::string fastest;                        // point that fits, its settings in words; or nothing
+  // The reasons why points cannot be run, with the number of points for each.
+  std::map<std::string, std::size_t> errors;
+  // The settings of the fastest point that fits; empty if none does.
+  std::string fastest;
   double fastest_ms = 0;
 
-  // Lines for people.
+  // The summary as lines of text.
   [[nodiscard]] std::string text() const;
 };
 
-// Of all points, or of those that `counts` takes. Errors: a row that is no JSON.
+// Summarises the rows of all points, or only of those for which `counts` returns true. Error: a row that is
+// not JSON.
 [[nodiscard]] Result<SweepOutcome> sweep_outcome(const SweepSpec& spec, const SweepRows& rows,
                                                  const std::function<bool(const SweepPoint&)>& counts = {});
 
-// So many rows a browser filters and sorts at once; the fastest ones are taken.
+// A browser can filter and sort this number of rows quickly. If there are more, the fastest ones are shown.
 inline constexpr std::size_t kMostSweepRowsOfPage = 10'000;
 
-// A page: the fastest point, then a row for each point with the settings in which points differ. Errors: as above.
+// The page of a sweep: the fastest point, and a table with one row per point. Its columns are the settings
+// that differ between points, and the results. Errors as for sweep_outcome().
 [[nodiscard]] Result<ReportDocument> sweep_document(const SweepSpec& spec, const SweepRows& rows);
 
-// What came of one point of a sweep, as a JSON object on one line. The keys of a mode are always the same, null where
-// nothing is known, so that programs that read tables (DuckDB, pandas) find their columns; docs/sweeps.md lists them.
+// The row of one point, as a JSON object on one line. The keys are the same for all points of a mode, with
+// null for unknown values, so that programs for tables (DuckDB, pandas) find their columns. docs/sweeps.md
+// lists the keys.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const Forecast& forecast);
-// Of a step of post-training: `layout` says the split, and how it is trained.
+// The row of a step of post-training. `layout` describes the split of the GPUs and the training layout.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const RlForecast& forecast);
-// Of the layout that the plan chose; `training`: with it, where one is asked for. The plan must have priced one.
+// The row of a plan: the chosen layout. `training`: the training with this layout, if one was asked for. The
+// plan must have priced at least one layout.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan,
                                     const std::optional<TrainingOption>& training);
-// Of a point that cannot be run: why, in one sentence.
+// The row of a point that cannot be run, with the reason in one sentence.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const Error& error);
 [[nodiscard]] std::string sweep_row_schema();
 
-// How far a sweep is.
+// The progress of a sweep.
 struct SweepStatus {
   STEPCAST_FIELDS(SweepStatus);
   STEPCAST_FIELD(std::string, spec, "hash of the points of the sweep");
@@ -60,6 +66,7 @@ struct SweepStatus {
   STEPCAST_FIELD(std::uint64_t, n_failed, "number of points that cannot run");
   STEPCAST_FIELD(std::uint64_t, n_does_not_fit, "number of points that do not fit in memory");
 };
+// The progress as JSON, stepcast.sweep_status/1, and its schema.
 [[nodiscard]] std::string sweep_status_json(const SweepStatus& answer);
 [[nodiscard]] std::string sweep_status_schema();
 

@@ -1,4 +1,5 @@
-// What a training takes on several machines, as text and as a page.
+// The documents of plans for a whole training (options of GPUs and platforms) and for several trainings that
+// share GPUs.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,21 +20,24 @@
 namespace stepcast {
 namespace {
 
+// The cost of an option: its price if prices are known, else its GPU-hours.
 std::string gpus_of(const TrainingOption& o) { return table_count(o.n_gpus); }
 double cost_of(const TrainingOption& o) { return o.price.value_or(o.gpu_hours); }
 
-// "128 x dgx-h100: 20.1 days (p90 22.4), 61,000 GPU-hours".
+// An option in words: "128 x dgx-h100: 20.1 days (p90 22.4), 61,000 GPU-hours".
 std::string summary_of(const TrainingOption& o) {
   return fmt::format("{} x {}: {} days (p90 {}), {} {}", gpus_of(o), o.platform, table_amount(o.days, 1),
                      table_amount(o.days_p90, 1), table_amount(cost_of(o), 0),
                      o.price ? "in all" : "GPU-hours");
 }
 
+// Whether an option is one of the recommended ones.
 bool is_picked(const TrainingPlan& plan, std::size_t i) {
   return plan.fewest == i || plan.cheapest == i || plan.fastest == i || plan.wanted == i;
 }
 
-// Those that the table shows: at most `top` by their days, and what is picked; all that do not run if there is room.
+// The options that the table shows: the recommended ones and the fastest, `top` in total. Options that cannot
+// be run come last, if there is room.
 std::vector<bool> shown_of(const TrainingPlan& plan, std::size_t top) {
   std::vector<std::size_t> order(plan.options.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -47,6 +51,7 @@ std::vector<bool> shown_of(const TrainingPlan& plan, std::size_t top) {
   return shown;
 }
 
+// The marks of an option in the table, such as "in time, fewest GPUs"; "*" if it is Pareto-optimal.
 std::string marks_of(const TrainingPlan& plan, const TrainingGoal& goal, std::size_t i) {
   const TrainingOption& o = plan.options[i];
   std::string mark;
@@ -65,6 +70,7 @@ std::string marks_of(const TrainingPlan& plan, const TrainingGoal& goal, std::si
   return mark;
 }
 
+// The table of options, in the order of the plan. Rows of options that cannot be run show the reason.
 ReportTable options_table(const TrainingAnswer& training) {
   const TrainingPlan& plan = training.plan;
   const std::vector<bool> shown = shown_of(plan, training.top);
@@ -79,7 +85,7 @@ ReportTable options_table(const TrainingAnswer& training) {
     if (o.why_not.empty()) {
       row.cell(marks_of(plan, training.goal, i)).cell(o.layout).cells.back().copies = o.flags;
     } else {
-      std::fill(row.cells.begin() + 2, row.cells.end(), ReportCell{});  // but platform and GPUs
+      std::fill(row.cells.begin() + 2, row.cells.end(), ReportCell{});  // all except platform and GPUs
       row.cell("-").cell(shorten(o.why_not, 120));
     }
   }
@@ -87,6 +93,7 @@ ReportTable options_table(const TrainingAnswer& training) {
   return table;
 }
 
+// A picture of cost against time, with the deadline.
 ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) {
   constexpr std::size_t kMostNamed = 12;
   ScatterChart chart{.points = {},
@@ -101,6 +108,7 @@ ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) 
     const TrainingOption& o = plan.options[i];
     if (!o.why_not.empty()) continue;
     const bool picked = plan.fewest == i || plan.cheapest == i;
+    // With many options, only the recommended ones have a label.
     const bool is_named = picked || plan.options.size() <= kMostNamed;
     chart.points.push_back(
         {.x = o.days,
@@ -114,7 +122,8 @@ ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) 
   return {scatter_chart(chart), "Every option with the layout chosen by the search."};
 }
 
-// The options that matter with the flags that run them.
+// The recommended options with the flags to run them. An option that is recommended for several reasons is
+// listed once.
 std::string picks_text(const TrainingPlan& plan) {
   std::string text;
   const auto add = [&](std::string_view name, std::size_t i) {
@@ -183,6 +192,7 @@ ReportDocument training_document(const TrainingAnswer& training) {
 
 namespace {
 
+// Whether a job meets its deadline, and if not, the number of GPUs with which it would.
 std::string job_verdict(const JobPool& pool, const PooledJob& job) {
   const TrainingOption* option = job.chosen ? &job.curve[*job.chosen] : nullptr;
   if (option != nullptr && option->meets)
@@ -193,6 +203,7 @@ std::string job_verdict(const JobPool& pool, const PooledJob& job) {
   return what + fmt::format("; in time on {} GPUs", table_count(*job.gpus_in_time));
 }
 
+// The table of jobs: GPUs, time, slack, price and layout of each job.
 ReportTable jobs_table(const JobPool& pool) {
   ReportTable table{
       "job< | GPUs | step\nms | days | p90\ndays | deadline\ndays | slack\ndays | price | < | layout<"};

@@ -1,4 +1,5 @@
-// Execution traces of PyTorch without profiler traces: operators in order, and no times.
+// Source kind "execution": execution traces of PyTorch without profiler traces. They contain the operators of
+// each rank in order and their shapes, but no times. A platform has to supply all times.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -13,10 +14,14 @@ SourceKind execution_source();
 
 namespace {
 
+// One program from the execution traces alone. Host times come from the overheads of the platform, kernel
+// times from its kernel models. Notes of a dry run (`stepcast` recorded the trace without GPUs) are passed on
+// once each.
 class ExecutionSource : public RecordedSource {
  public:
   explicit ExecutionSource(TraceSet traces) : RecordedSource(std::move(traces)) {}
 
+  // Errors: `platform` is null; the platform has no usable host overheads; the traces cannot be combined.
   [[nodiscard]] Result<RecordedProgram> program(const RebuildOptions& /*how*/,
                                                 const Platform* platform) const override {
     if (platform == nullptr) {
@@ -43,6 +48,8 @@ class ExecutionSource : public RecordedSource {
   }
 };
 
+// Reads the execution traces of the listing. Error: rank files are in the same listing. A rank file already
+// contains the execution trace of its rank, so it is unclear which of the two is wanted.
 Result<std::unique_ptr<RecordedSource>> open_execution(const TraceListing& listing,
                                                        const TraceSetOptions& options) {
   if (!listing.of(SourceKindId::rank_file).empty()) return no_profiler_trace(listing);
@@ -53,9 +60,12 @@ Result<std::unique_ptr<RecordedSource>> open_execution(const TraceListing& listi
   return std::unique_ptr<RecordedSource>{std::make_unique<ExecutionSource>(std::move(set))};
 }
 
+// Requests that need recorded times or more than one step.
 constexpr std::array kNeedTimes{TraceAsk::recorded_kernels, TraceAsk::scaled_kernels, TraceAsk::recorded_on,
                                 TraceAsk::second_trace,     TraceAsk::step,           TraceAsk::all_steps,
                                 TraceAsk::shapes_of_step};
+// Requests that scale or replace recorded work. They use the recorded time as the reference, which is missing
+// here.
 constexpr std::array kNeedRecordedWork{
     TraceAsk::batch,    TraceAsk::dtype,         TraceAsk::data_parallel_ranks, TraceAsk::bucket_size,
     TraceAsk::links_of, TraceAsk::rank_platform, TraceAsk::recompute,           TraceAsk::overlap};

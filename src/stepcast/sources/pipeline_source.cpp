@@ -1,4 +1,6 @@
-// The timeline of a pipeline-parallel job (trace/pipeline_timeline.h): all ranks and steps in one file, without operators.
+// Source kind "pipeline": the timeline of a pipeline-parallel job (trace/pipeline_timeline.h). One file
+// contains all ranks and steps. It has start and end times of stage operations, but neither operators of
+// PyTorch nor kernels.
 #include <array>
 #include <utility>
 
@@ -14,12 +16,15 @@ SourceKind pipeline_source();
 
 namespace {
 
+// All steps of one timeline file.
 class PipelineSource : public RecordedSource {
  public:
   PipelineSource(TraceSet named, PipelineTimeline timeline)
       : RecordedSource(std::move(named)), timeline_(std::move(timeline)) {}
 
-  // With the launch delays of all other steps.
+  // Replays one step (`how.step`, by default the last). Its launch delays are the medians of all other steps
+  // in the file, so that the replayed step is not fitted to itself. A file with one step has launch delays of
+  // 0, and a note says so.
   [[nodiscard]] Result<RecordedProgram> program(const RebuildOptions& how,
                                                 const Platform* /*platform*/) const override {
     const std::int64_t step = how.step.value_or(timeline_.steps.back());
@@ -41,6 +46,8 @@ class PipelineSource : public RecordedSource {
   PipelineTimeline timeline_;
 };
 
+// Error: the listing has more than one timeline. Each file already contains a whole job, so two of them are
+// two jobs.
 Result<std::unique_ptr<RecordedSource>> open_pipeline(const TraceListing& listing,
                                                       const TraceSetOptions& /*options*/) {
   const std::vector<std::filesystem::path>& files = listing.of(SourceKindId::pipeline);
@@ -55,6 +62,7 @@ Result<std::unique_ptr<RecordedSource>> open_pipeline(const TraceListing& listin
       std::make_unique<PipelineSource>(std::move(named), std::move(timeline))};
 }
 
+// Requests that need operators or kernels, which a timeline does not name.
 constexpr std::array kNeedOperators{TraceAsk::second_trace,
                                     TraceAsk::modelled_kernels,
                                     TraceAsk::scaled_kernels,

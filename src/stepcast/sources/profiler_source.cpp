@@ -1,4 +1,5 @@
-// Profiler traces of PyTorch, with the execution traces of the same ranks where there are any.
+// Source kind "profiler": profiler traces of PyTorch (Kineto JSON), one per rank, each with the execution
+// trace of the same rank if one was recorded.
 #include "stepcast/sources/profiler_source.h"
 
 #include <set>
@@ -15,23 +16,29 @@ SourceKind profiler_source();
 
 namespace {
 
+// Profiler traces in memory. Also used for rank files, which contain the same data (rank_file_source.cpp).
+// With `only_step`, the events of all other steps were dropped while reading, so no other step can be
+// replayed.
 class ProfilerSource : public RecordedSource {
  public:
   ProfilerSource(TraceSet traces, std::optional<std::int64_t> only_step)
       : RecordedSource(std::move(traces)), inputs_(traces_.inputs()), only_step_(only_step) {}
 
-  // What every step needs, once for all of them.
+  // Builds the index of each rank (trace_index.h) once, since every step needs it. Runs on `threads` threads;
+  // 0: one per hardware thread.
   Status index(unsigned threads) {
     return parallel_for(inputs_.size(), threads, [&](std::size_t i) -> Status {
       inputs_[i].index = index_trace(inputs_[i]);
       return Ok{};
     });
   }
+  // Steps that all ranks recorded, ascending; with `only_step` that step alone.
   [[nodiscard]] std::vector<std::int64_t> steps() const override {
     if (only_step_) return {*only_step_};
     const std::set<std::int64_t> common = common_steps(traces_);
     return {common.begin(), common.end()};
   }
+  // Error: a step is requested that was dropped while reading.
   [[nodiscard]] Result<RecordedProgram> program(const RebuildOptions& how,
                                                 const Platform* /*platform*/) const override {
     if (!only_step_) return rebuild_program(inputs_, how);
@@ -44,10 +51,13 @@ class ProfilerSource : public RecordedSource {
     of_step.step = only_step_;
     return rebuild_program(inputs_, of_step);
   }
+  // The same as program(), but frees the index and the events of each rank as soon as rebuild_program()
+  // reports that it no longer needs them. With thousands of ranks this bounds the memory.
   [[nodiscard]] Result<RecordedProgram> last_program(const RebuildOptions& how,
                                                      const Platform* platform) override {
     RebuildOptions last = how;
     last.done_with = [this](const RecordedRank& rank) {
+      // `rank` is an element of `traces_.ranks`, so its position follows from its address.
       const auto r = static_cast<std::size_t>(&rank - traces_.ranks.data());
       inputs_[r].index.reset();
       forget_events(r);
@@ -60,6 +70,7 @@ class ProfilerSource : public RecordedSource {
   std::optional<std::int64_t> only_step_;
 };
 
+// Rank files and profiler traces in one listing are read together, as one job.
 Result<std::unique_ptr<RecordedSource>> open_profiler(const TraceListing& listing,
                                                       const TraceSetOptions& options) {
   if (!listing.of(SourceKindId::rank_file).empty()) return open_rank_files(listing, options);

@@ -9,6 +9,7 @@
 
 namespace stepcast {
 
+// The device of the first rank that names one. Later ranks are not compared with it.
 std::string RecordedSource::device() const {
   for (const RecordedRank& rank : traces_.ranks)
     if (!rank.devices.empty() && !rank.devices.front().name.empty()) return rank.devices.front().name;
@@ -19,11 +20,15 @@ Result<RecordedProgram> RecordedSource::last_program(const RebuildOptions& how, 
   Result<RecordedProgram> last = program(how, platform);
   for (std::size_t r = 0; r < traces_.ranks.size(); ++r) forget_events(r);
 #ifdef __GLIBC__
-  malloc_trim(0);  // names and lists of ranks lie between each other: the allocator would keep most pages
+  // Lists of events and names of all ranks are interleaved on the heap. Without trimming, glibc would keep
+  // most of these pages and the memory would not return to the system.
+  malloc_trim(0);
 #endif
   return last;
 }
 
+// Keeps file, rank, world size and devices, which reports print, and drops events, names and the execution
+// trace.
 void RecordedSource::forget_events(std::size_t r) {
   RecordedRank& rank = traces_.ranks[r];
   RecordedRank without{.file = std::move(rank.file), .rank = rank.rank, .world_size = rank.world_size};

@@ -1,4 +1,5 @@
-// The traces of one job, whatever they are, as what everything behind them works on: Programs of its steps.
+// A recorded job, independent of its file formats, as the rest of the program uses it: one Program (task
+// graph) per step.
 //
 //   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
 //   STEPCAST_ASSIGN(const std::unique_ptr<RecordedSource> source, source_kind(listing.kind()).open(listing, {}));
@@ -20,25 +21,29 @@
 
 namespace stepcast {
 
+// Base class of the source kinds. Not copyable: programs and indices refer to the traces in it.
 class RecordedSource {
  public:
   virtual ~RecordedSource() = default;
 
-  // Its name, what a person should know of it, and what was read: profiler traces and execution traces, empty where the
-  // files are others.
+  // The name of the job, notes for the user, and the profiler and execution traces that were read. The lists
+  // of traces are empty for formats that have neither (Chakra, timelines of pipelines).
   [[nodiscard]] const TraceSet& traces() const { return traces_; }
-  // The GPU that recorded, as the first trace that names one has it; else empty.
+  // Name of the GPU the job was recorded on, from the first trace that names one. Empty if no trace does.
   [[nodiscard]] std::string device() const;
-  // Numbers of the steps that all ranks have, where there is more than one step to compare.
+  // Numbers of the steps that all ranks recorded, ascending. Empty for formats with a single unnumbered step,
+  // in which there is nothing to compare.
   [[nodiscard]] virtual std::vector<std::int64_t> steps() const { return {}; }
 
-  // The step that was asked for, else the last. Where files have no times, they are those of the `platform`. Errors: a
-  // step that is not there; times that neither the files nor a platform have.
+  // The task graph of step `how.step`. Default: the typical step of profiler traces (rebuild_program()), the
+  // last step of a pipeline timeline, the only step of other formats. Work without a recorded time is priced
+  // by `platform`. Errors: a step that was not recorded; times that neither the files nor a platform supply.
   [[nodiscard]] virtual Result<RecordedProgram> program(const RebuildOptions& how,
                                                         const Platform* platform = nullptr) const = 0;
 
-  // The same of the last step that is asked for. Gives back the memory of all events, of which thousands of ranks take
-  // gigabytes, rank by rank as their tasks stand where it can.
+  // The same as program(), for the last call on this source. Frees the events of all ranks, which take
+  // gigabytes for thousands of ranks. Sources that can do so free each rank as soon as its tasks are built.
+  // Later calls of program() are not allowed.
   [[nodiscard]] virtual Result<RecordedProgram> last_program(const RebuildOptions& how,
                                                              const Platform* platform = nullptr);
 
@@ -47,7 +52,8 @@ class RecordedSource {
   RecordedSource(const RecordedSource&) = delete;
   RecordedSource& operator=(const RecordedSource&) = delete;
 
-  // The events of a rank; what a report says of its file stays.
+  // Frees the events and the execution trace of the rank at this position. File name, rank number, world size
+  // and devices stay, since reports name them.
   void forget_events(std::size_t rank);
 
   TraceSet traces_;

@@ -1,4 +1,4 @@
-// Which steps the traces of a job hold.
+// Which steps the traces of a job contain. A step is numbered by its mark `ProfilerStep#N`.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace stepcast {
 
-// Numbers N of ProfilerStep#N.
+// The numbers N of the steps that this rank marks, ascending.
 [[nodiscard]] std::set<std::int64_t> steps_of(const RecordedRank& rank);
-// Those that every rank has.
+// The steps that every rank of the set marks, ascending.
 [[nodiscard]] std::set<std::int64_t> common_steps(const TraceSet& set);
-// Of those the ones that say what the job repeats, ascending: without special steps (step_kind.h) and without steps that take
-// more than 1.3 times as long as the middle one, as a step does in which a profiler stops or a second recorder runs. Never empty
-// where there are complete common steps.
+// The common steps that represent the steady state of the job, ascending. Special steps (step_kind.h) are
+// excluded, and so are steps longer than 1.3 times the median, such as those in which a profiler stops or a
+// second recorder runs. Not empty if at least one common step is complete on a rank.
 [[nodiscard]] std::vector<std::int64_t> ordinary_steps(const TraceSet& set);
 
 }  // namespace stepcast

@@ -17,6 +17,8 @@ namespace stepcast {
 
 namespace {
 
+// [TraceAsk] The flag as the user typed it. Three requests about kernels share `--kernels`, since they are
+// its values.
 constexpr auto kFlags = names<TraceAsk::rank_platform>(
     {"--step", "--all-steps", "--shapes-of-step", "--ranks", "--platform", "--recorded-on", "--kernels",
      "--kernels", "--kernels", "--host overheads", "--batch", "--second-trace", "--dtype",
@@ -27,6 +29,7 @@ constexpr auto kFlags = names<TraceAsk::rank_platform>(
 
 std::string_view flag_of(TraceAsk ask) { return kFlags[ask]; }
 
+// Built on first use from source_kinds.def, in the order of SourceKindId.
 std::span<const SourceKind, kSourceKindCount> source_kinds() {
   static const std::array kinds{
 #define STEPCAST_SOURCE_KIND(name) name##_source(),
@@ -38,6 +41,8 @@ std::span<const SourceKind, kSourceKindCount> source_kinds() {
 
 const SourceKind& source_kind(SourceKindId id) { return source_kinds()[static_cast<std::size_t>(id)]; }
 
+// The refusals of a kind are checked in their order, and the first one with a requested flag is reported. A
+// kind with one file for all ranks also names that file.
 Status check_asks(const SourceKind& kind, const TraceListing& listing, std::span<const TraceAsk> asked) {
   for (const Refusal& refusal : kind.refusals) {
     const auto first =

@@ -1,10 +1,12 @@
-// What the traces of a job can be: how its files are told from others, how they are read, and what can be asked of them.
+// The kinds of recorded jobs: how their files are recognised, how they are opened, and which requests they
+// cannot answer.
 //
 //   const SourceKind& kind = source_kind(listing.kind());
 //   STEPCAST_TRY(check_asks(kind, listing, asks));               // "Chakra traces hold ..., which --step would need"
 //   STEPCAST_ASSIGN(const auto source, kind.open(listing, {}));  // recorded_source.h
 //
-// A kind is a file NAME_source.cpp, which defines the function NAME_source(), and its line in source_kinds.def.
+// To add a kind, write a file NAME_source.cpp that defines the function NAME_source(), and add its line to
+// source_kinds.def.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +24,21 @@ class RecordedSource;
 struct TraceListing;
 struct TraceSetOptions;
 
+// Position of a kind in source_kinds.def.
 enum class SourceKindId : std::uint8_t {
 #define STEPCAST_SOURCE_KIND(name) name,
 #include "stepcast/sources/source_kinds.def"
 #undef STEPCAST_SOURCE_KIND
 };
 
+// Number of kinds: the lines of source_kinds.def.
 inline constexpr std::size_t kSourceKindCount = 0
 #define STEPCAST_SOURCE_KIND(name) +1
 #include "stepcast/sources/source_kinds.def"
 #undef STEPCAST_SOURCE_KIND
     ;
 
-// What can be asked of the traces of a job, by the flag that asks for it.
+// Requests to the traces of a job. Each one belongs to a command-line flag, see flag_of().
 enum class TraceAsk : std::uint8_t {
   step,
   all_steps,
@@ -56,42 +60,50 @@ enum class TraceAsk : std::uint8_t {
   links_of,
   rank_platform,
 };
-// "--step"
+// The flag of a request as a user types it, "--step".
 [[nodiscard]] std::string_view flag_of(TraceAsk ask);
 
-// What traces of a kind cannot answer, and why.
+// A group of requests that a kind of traces cannot answer, and the error message for them.
 struct Refusal {
-  std::string_view problem;  // {} stands for the flag
+  // Text of the error. {} is replaced by the flag.
+  std::string_view problem;
+  // What the user can do instead.
   std::string_view advice;
-  std::span<const TraceAsk> asks;  // the first that was asked for is named
+  // The requests that are refused. The message names the first of them that was asked for.
+  std::span<const TraceAsk> asks;
 };
 
-// Which times the files hold.
+// The part of the work for which the files contain times.
 enum class RecordedTimes : std::uint8_t {
-  all,   // of all work, and the measured step
-  some,  // of the work that has one; a platform prices the rest
-  none,  // a platform gives all of them
+  all,   // all work has times, and the duration of the step was measured
+  some,  // some work has times; a platform prices the rest
+  none,  // no work has times; a platform supplies all times
 };
 
+// Properties and functions of one kind of recorded job.
 struct SourceKind {
-  std::string_view called;  // "Chakra traces"
+  std::string_view called;  // used in messages, "Chakra traces"
   RecordedTimes times;
-  bool names_gpu;     // that recorded
-  bool has_launches;  // of GPU work by the CPU, which a replay can leave out for comparison
-  bool is_one_file;   // of all ranks, which refusals name
+  bool names_gpu;  // the files name the GPU they were recorded on
+  // The files record how the CPU launches GPU work. A replay can then leave out launches to show their cost.
+  bool has_launches;
+  bool is_one_file;  // one file contains all ranks, and refusals name it
   std::span<const Refusal> refusals;
-  // Whether a file is one of these: by the format that its content shows and by its first 4 KiB, inflated.
+  // Whether a file is of this kind. `format` is the format detected from its content, `beginning` are the
+  // first 4 KiB of the content after decompression.
   bool (*holds)(TraceFormat format, std::string_view beginning);
-  // Errors: files that cannot be read, ranks that are not there.
+  // Reads the files of this kind in the listing. Errors: files that cannot be read, requested ranks that are
+  // missing.
   Result<std::unique_ptr<RecordedSource>> (*open)(const TraceListing& listing,
                                                   const TraceSetOptions& options);
 };
 
-// [SourceKindId]
+// All kinds, indexed by SourceKindId.
 [[nodiscard]] std::span<const SourceKind, kSourceKindCount> source_kinds();
+// The kind with this identifier.
 [[nodiscard]] const SourceKind& source_kind(SourceKindId id);
 
-// The first thing asked for that these traces cannot answer.
+// Ok if traces of this kind can answer all requests, else the message of the first refusal that applies.
 [[nodiscard]] Status check_asks(const SourceKind& kind, const TraceListing& listing,
                                 std::span<const TraceAsk> asked);
 

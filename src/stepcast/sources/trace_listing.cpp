@@ -1,3 +1,7 @@
+// Finds the trace files below the given places and sorts them by kind. A place is a file, a folder or an
+// archive. Formats are recognised from the first kilobytes of each file. Files with names that show another
+// rank than the requested ones are set aside without opening them, because a folder may contain thousands of
+// ranks.
 #include "stepcast/sources/trace_listing.h"
 
 #include <algorithm>
@@ -21,14 +25,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kBeginning = 4096;  // of a file's content, which tells what it is
+// Bytes at the start of a file's content that are enough to recognise its format.
+constexpr std::size_t kBeginning = 4096;
 
+// A cheap test by name, so that other files of a folder are never opened.
 bool looks_like_trace_file(const fs::path& file) {
   const std::string name = lower(file.filename().string());
   return name.ends_with(".json") || name.ends_with(".gz") || name.ends_with(".et") || name.ends_with(".step");
 }
 
-// `source` is of the file's begin; an error where it could not be opened.
+// Adds `file` to the list of its kind. `source` is positioned at the first byte of the file, or is the error
+// of opening it. A file that was found in a folder and is not a trace goes to `listing.others`; if the user
+// named the file (`asked_for`), this is an error.
 Status sort_in(const fs::path& file, Result<ByteSource> source, bool asked_for, TraceListing& listing) {
   std::string beginning;
   if (source) {
@@ -60,7 +68,8 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
   return sort_in(file, ByteSource::open(file), asked_for, listing);
 }
 
-// The disk, or what is in one archive.
+// The file system, or the contents of one archive, behind the same three questions. For an archive, `members`
+// are the sorted full paths of its files; folders exist only as prefixes of these paths.
 class Tree {
  public:
   Tree() = default;
@@ -74,7 +83,7 @@ class Tree {
     std::error_code ignored;
     return members_ ? !entries_in_archive(path).empty() : fs::is_directory(path, ignored);
   }
-  // Of a folder, in the order of their names.
+  // Files and folders directly in `folder`, sorted by name.
   [[nodiscard]] Result<std::vector<fs::path>> entries_of(const fs::path& folder) const {
     if (members_) return entries_in_archive(folder);
     std::vector<fs::path> entries;
@@ -90,6 +99,8 @@ class Tree {
   }
 
  private:
+  // All members below a folder are consecutive in the sorted list, so equal entries are neighbours. O(number
+  // of members).
   [[nodiscard]] std::vector<fs::path> entries_in_archive(const fs::path& folder) const {
     std::vector<fs::path> entries;
     for (const fs::path& member : *members_) {
@@ -101,10 +112,11 @@ class Tree {
     return entries;
   }
 
-  std::optional<std::vector<fs::path>> members_;  // sorted
+  std::optional<std::vector<fs::path>> members_;  // sorted; none: the file system
 };
 
-// "step-000020" of our capture, "iteration_10" of TorchTitan: the traces of one moment of a training.
+// True for folders that contain the traces of one moment of a training: "step-000020" of `stepcast capture`,
+// "iteration_10" of TorchTitan.
 bool is_of_one_moment(const fs::path& folder) {
   const std::string name = folder.filename().string();
   for (const std::string_view before : {"step-", "step_", "iteration_"}) {
@@ -115,8 +127,9 @@ bool is_of_one_moment(const fs::path& folder) {
   return false;
 }
 
-// The files of a folder that may be traces. Where it has none: those of the folders that Megatron-LM writes side by side,
-// or of the one moment that was recorded.
+// The files directly in a folder that may be traces. If there are none: the files in its folders
+// torch_profile and chakra, which Megatron-LM writes next to each other, else the files of its only folder of
+// one moment. Error: several moments, since their traces must not be mixed.
 Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder) {
   STEPCAST_ASSIGN(const std::vector<fs::path> entries, tree.entries_of(folder));
   std::vector<fs::path> files, moments;
@@ -143,7 +156,8 @@ Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder)
   return files_in(tree, moments.front());
 }
 
-// Who packs a folder packs its name too: the first folder that holds more than one other.
+// The outermost folder with more than one entry. An archive of a folder usually contains the folder name as
+// its only top entry, and these levels are skipped.
 fs::path top_of(const Tree& tree, fs::path folder) {
   for (;;) {
     const Result<std::vector<fs::path>> entries = tree.entries_of(folder);
@@ -153,6 +167,7 @@ fs::path top_of(const Tree& tree, fs::path folder) {
   }
 }
 
+// Error if the folder contains an archive: archives inside archives are not read.
 Status refuse_archives(const Tree& tree, const fs::path& folder) {
   STEPCAST_ASSIGN(const std::vector<fs::path> entries, tree.entries_of(folder));
   for (const fs::path& entry : entries) {
@@ -168,15 +183,19 @@ Status refuse_archives(const Tree& tree, const fs::path& folder) {
   return Ok{};
 }
 
-// Splits off those of other ranks than are asked for, which are not opened.
+// True if the name of the file shows a rank that was not requested.
 using OfAnotherRank = std::function<bool(const fs::path&)>;
+
+// Moves the files of ranks that were not requested from `files` to `listing.unopened`. The order of both
+// parts is kept.
 void leave_unopened(std::vector<fs::path>& files, const OfAnotherRank& other, TraceListing& listing) {
   const auto others = std::stable_partition(files.begin(), files.end(), std::not_fn(other));
   listing.unopened.insert(listing.unopened.end(), others, files.end());
   files.erase(others, files.end());
 }
 
-// `place` is an archive, or a folder or a file in it.
+// Lists an archive. `place` is the archive, or a folder or file inside it ("traces.tgz/rank0"). Opens all
+// files in one pass over the archive, as a compressed archive cannot be read at random positions.
 Status list_archive(const fs::path& archive, fs::path place, const OfAnotherRank& other,
                     TraceListing& listing) {
   if (!place.has_filename()) place = place.parent_path();  // "traces.tgz/"
@@ -207,6 +226,7 @@ Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOpt
   if (places.empty())
     return Error{"no file or folder was given"}.expected("a folder with one trace per rank");
   listing.name = places.front().string();
+  // Decides by the name alone. A file without a rank in its name is opened.
   const auto is_of_another_rank = [&](const fs::path& file) {
     if (options.ranks.empty()) return false;
     const auto rank = listing.rank_of(file, std::nullopt);
@@ -232,13 +252,14 @@ Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOpt
       for (const fs::path& file : files) STEPCAST_TRY(sort_in(file, false, listing));
     }
   }
+  // No trace was found among the opened files: the names may have misled, so the others are opened too.
   return listing.files().empty() ? with_unopened(listing) : listing;
 }
 
 TraceListing with_unopened(const TraceListing& listing) {
   TraceListing all = listing;
   for (const fs::path& file : std::exchange(all.unopened, {}))
-    static_cast<void>(sort_in(file, false, all));  // what is no trace goes to the others
+    static_cast<void>(sort_in(file, false, all));  // files that are not traces go to `others`
   for (std::vector<fs::path>& files : all.of_kind) std::sort(files.begin(), files.end());
   return all;
 }
@@ -257,6 +278,7 @@ std::vector<fs::path> TraceListing::files() const {
 }
 
 SourceKindId TraceListing::kind() const {
+  // Kinds are ordered by priority in source_kinds.def.
   const auto first =
       std::find_if(of_kind.begin(), of_kind.end(), [](const auto& files) { return !files.empty(); });
   return first == of_kind.end() ? SourceKindId{} : static_cast<SourceKindId>(first - of_kind.begin());

@@ -1,9 +1,10 @@
-// Which files of a folder are traces of one job, and of which ranks as far as their names tell.
+// Which files of a folder are traces of one job, and which rank each file belongs to as far as its name
+// shows.
 //
 //   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places, {.ranks = {0, 1}}));
 //
-// Formats are told from content. The rank of a file is what it says itself (distributedInfo of a profiler trace),
-// else what its name shows (file_ranks.h). Where a pattern says how names show it, the pattern holds.
+// Formats are recognised from content. The rank of a file comes from its content (distributedInfo of a
+// profiler trace), else from its name (file_ranks.h). A pattern given by the user overrides both.
 #pragma once
 
 #include <array>
@@ -21,51 +22,59 @@
 
 namespace stepcast {
 
+// What the user said about the files.
 struct ListOptions {
-  // Files whose names show another rank than these are not opened; empty: all are.
+  // Files with names that show a rank outside of this list are not opened. Empty: all files are opened.
   std::vector<std::int32_t> ranks{};
-  // How names show the rank, "host{}_gpu" (rank_by_pattern()); it holds against what files say. Empty: as above.
+  // Where file names show the rank, such as "host{}_gpu" (rank_by_pattern()). A pattern overrides the rank in
+  // the files. Empty: no pattern.
   std::string ranks_from{};
 };
 
+// The files that were found, sorted by kind.
 struct TraceListing {
-  std::string name;          // what was asked for: a folder, or the first file
+  std::string name;          // the folder or first file that the user gave
   std::string ranks_from{};  // ListOptions::ranks_from
-  // [SourceKindId] sorted by name
+  // [SourceKindId] files of that kind, sorted by name
   std::array<std::vector<std::filesystem::path>, kSourceKindCount> of_kind{};
+  // A file that was not read, and the reason for the user.
   struct Other {
     std::filesystem::path file;
     std::string why;
   };
-  std::vector<Other> others;                    // files that are no traces of these formats
-  std::vector<std::filesystem::path> unopened;  // whose names show ranks that nobody asked for
+  std::vector<Other> others;                    // files that are not traces of a known format
+  std::vector<std::filesystem::path> unopened;  // files with names that show ranks that were not requested
 
+  // The files of one kind.
   [[nodiscard]] const std::vector<std::filesystem::path>& of(SourceKindId kind) const {
     return of_kind[static_cast<std::size_t>(kind)];
   }
   [[nodiscard]] std::vector<std::filesystem::path>& of(SourceKindId kind) {
     return of_kind[static_cast<std::size_t>(kind)];
   }
-  // All that are traces.
+  // The files of all kinds, in the order of the kinds.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
-  // What to read: the first kind that there are files of; without any, profiler traces.
+  // The kind to read: the first kind that has files. Profiler traces if there are no files.
   [[nodiscard]] SourceKindId kind() const;
 
-  // The rank of a file that says `said` of itself; nothing where neither that nor its name tells.
+  // The rank of a file. `said` is the rank in its content, if there is one. Empty if neither content nor name
+  // shows a rank. With a pattern (`ranks_from`), only the pattern counts.
   [[nodiscard]] std::optional<std::int32_t> rank_of(const std::filesystem::path& file,
                                                     std::optional<std::int32_t> said) const;
 };
 
-// `places` are files, folders or archives (archive.h), which stand for the folder that was packed. In a folder only *.json,
-// *.gz, *.et and *.step files are looked at. A folder without such files stands for the folders torch_profile and chakra in it
-// (Megatron-LM), or for its one folder iteration_N (TorchTitan) or step-N (`stepcast capture`); other sub-folders are not
-// searched. Where no name shows a rank that was asked for, every file is opened: names may mislead.
-// Errors: a place that does not exist, a named file that is no such trace, several folders iteration_N, a pattern that is
-// none.
+// Lists the traces below `places`: files, folders or archives (base/archive.h). An archive is treated like
+// the folder that was packed. In a folder only *.json, *.gz, *.et and *.step files are considered. If a
+// folder has no such files, its folders torch_profile and chakra (Megatron-LM) are read, or its only folder
+// iteration_N (TorchTitan) or step-N (`stepcast capture`). Other sub-folders are not searched. If no name
+// shows a requested rank, every file is opened, because names may mislead.
+//
+// Errors: a place that does not exist, a named file that is not a trace, several folders iteration_N, an
+// invalid pattern.
 [[nodiscard]] Result<TraceListing> list_traces(std::span<const std::filesystem::path> places,
                                                const ListOptions& options = {});
 
-// The same listing with every file opened.
+// The same listing after opening the files in `unopened`. They are sorted into the kinds and into `others`.
 [[nodiscard]] TraceListing with_unopened(const TraceListing& listing);
 
 }  // namespace stepcast

@@ -1,3 +1,7 @@
+// Reads the files of a listing and assembles the ranks of one job. Three questions are answered here: which
+// rank a file belongs to, which execution trace belongs to which profiler trace, and whether the ranks form
+// one job. All reading runs in parallel, one file per task; decisions are made afterwards in a fixed order,
+// so results do not depend on the number of threads.
 #include "stepcast/sources/trace_set.h"
 
 #include <algorithm>
@@ -22,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr SourceKindId kProfiler = SourceKindId::profiler, kExecution = SourceKindId::execution;
 
-// What is left of a name when the words for the kind of file are taken away: equal for the two traces of one
-// run.
+// The words of a file name without those that name the kind of file. Two traces of one run have the same key:
+// "et_rank3.json.gz" and "kineto_rank3.json.gz" both give "rank3 ".
 std::string pairing_key(const fs::path& file) {
   static const std::set<std::string, std::less<>> kKindWords{
       "et", "eg", "kineto", "trace", "execution", "graph", "pt", "json", "gz", "host", "device", "profiler"};
@@ -38,16 +42,18 @@ std::string pairing_key(const fs::path& file) {
 
 std::string quoted(const fs::path& file) { return fmt::format("'{}'", file.string()); }
 
-// No ranks: all are.
+// Whether `rank` is requested. An empty list requests all ranks.
 bool is_asked_for(std::span<const std::int32_t> ranks, std::int32_t rank) {
   return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
+// Error: a requested rank has no file. `present` are the ranks that were found.
 Error rank_is_missing(const TraceListing& listing, std::int32_t rank, std::span<const std::int32_t> present) {
   return Error::at(listing.name, fmt::format("rank {} does not exist", rank))
       .found(present.empty() ? "no rank" : fmt::format("ranks {}", list_ranks(present)));
 }
 
+// Error: two files claim the same rank.
 Error two_files(std::int32_t rank, const fs::path& one, const fs::path& other) {
   return Error{fmt::format("two files with the same rank {}: {} and {}", rank, quoted(one), quoted(other))}
       .advice(
@@ -55,6 +61,8 @@ Error two_files(std::int32_t rank, const fs::path& one, const fs::path& other) {
           "'host{}_gpu'");
 }
 
+// Error: neither the content nor the name of a file shows its rank. The advice depends on whether the user
+// gave a pattern.
 Error rank_unknown(const TraceListing& listing, const fs::path& file) {
   if (!listing.ranks_from.empty()) {
     return Error::at(file.string(), "unknown rank")
@@ -67,18 +75,21 @@ Error rank_unknown(const TraceListing& listing, const fs::path& file) {
       .advice("give the position of the rank in file names with --ranks-from 'host{}_gpu'");
 }
 
+// Error: an execution trace cannot be assigned to any profiler trace.
 Error belongs_nowhere(const fs::path& execution_trace) {
   return Error::at(execution_trace.string(), "this execution trace belongs to no profiler trace")
       .expected("a Kineto trace of the same rank, or with the same name apart from \"et\" and \"kineto\"");
 }
 
-// Everything of a listing in memory, before anybody decided what belongs together.
+// All profiler and execution traces of a listing in memory, not yet paired or checked for ranks.
 struct ReadFiles {
-  std::vector<RecordedRank> profiler;          // as listed
-  std::vector<ExecutionTrace> execution;       // as listed
-  std::vector<std::optional<Error>> problems;  // [profiler..., execution...]
+  std::vector<RecordedRank> profiler;     // in the order of the listing
+  std::vector<ExecutionTrace> execution;  // in the order of the listing
+  // Position: profiler traces first, then execution traces. Empty where the file was read without an error.
+  std::vector<std::optional<Error>> problems;
 };
 
+// Total size on disk in bytes, for the progress report. Files of unknown size count as 0.
 std::uint64_t bytes_of(const std::vector<fs::path>& files) {
   std::uint64_t sum = 0;
   for (const fs::path& file : files_on_disk(files)) {
@@ -89,6 +100,10 @@ std::uint64_t bytes_of(const std::vector<fs::path>& files) {
   return sum;
 }
 
+// Reads every file of the listing in parallel. A file that cannot be read leaves its error in
+// `files.problems` and does not stop the others. If one step is enough and the JSON is large
+// (`large_from_bytes`), the profiler traces are scanned once to choose the step, and then read again keeping
+// only the events of that step. Error: the step cannot be chosen.
 Status try_all(const TraceListing& listing, const TraceSetOptions& options, ReadFiles& files) {
   std::uint64_t json_bytes = 0;
   for (const fs::path& file : files_on_disk(listing.of(kProfiler))) json_bytes += bytes_of_json(file);
@@ -126,7 +141,7 @@ Status try_all(const TraceListing& listing, const TraceSetOptions& options, Read
   });
 }
 
-// The first file that cannot be read is an error.
+// The same as try_all(), but the first file that cannot be read is an error.
 Result<ReadFiles> read_all(const TraceListing& listing, const TraceSetOptions& options) {
   ReadFiles files;
   STEPCAST_TRY(try_all(listing, options, files));
@@ -135,8 +150,10 @@ Result<ReadFiles> read_all(const TraceListing& listing, const TraceSetOptions& o
   return files;
 }
 
-// [position of a profiler trace] -> position of its execution trace. The error names the first one that
-// belongs nowhere; its position is in `without_profiler` too.
+// Assigns execution traces to profiler traces: position of a profiler trace -> position of its execution
+// trace. Equal names (pairing_key()) are paired first, then equal ranks, if only one profiler trace has that
+// rank. Exactly two files without a known rank belong together. Positions of execution traces that cannot be
+// assigned are added to `without_profiler`.
 std::map<std::size_t, std::size_t> pair_up(const TraceListing& listing, const ReadFiles& files,
                                            std::vector<std::size_t>& without_profiler) {
   std::map<std::size_t, std::size_t> pairs;
@@ -150,8 +167,9 @@ std::map<std::size_t, std::size_t> pair_up(const TraceListing& listing, const Re
   }
   for (const std::size_t e : left) {
     std::optional<std::int32_t> rank = listing.rank_of(listing.of(kExecution)[e], files.execution[e].rank);
-    if (!rank) rank = files.execution[e].rank;  // a pattern may be for the profiler traces alone
-    // By rank only where one profiler trace has it: two captures of one rank would be a guess.
+    if (!rank) rank = files.execution[e].rank;  // a pattern may match only the profiler traces
+    // A rank pairs two files only if one profiler trace has it. With two captures of the same rank, the
+    // choice would be a guess.
     std::vector<std::size_t> of_rank;
     bool ranks_known = rank.has_value();
     for (std::size_t p = 0; p < listing.of(kProfiler).size(); ++p) {
@@ -167,14 +185,16 @@ std::map<std::size_t, std::size_t> pair_up(const TraceListing& listing, const Re
   return pairs;
 }
 
-// Only the files of these ranks, told by what profiler traces say before their events, else by their names.
-// Nothing where that does not tell every rank, or not these.
+// The listing reduced to the files of these ranks, without reading events: ranks come from the head of each
+// profiler trace, else from its name. Empty if a rank is unknown or the number of matching profiler traces
+// differs from the number of requested ranks. Execution traces that match no profiler trace by name are kept,
+// since their rank is not yet known.
 std::optional<TraceListing> only_ranks(const TraceListing& listing, std::span<const std::int32_t> ranks) {
   TraceListing narrowed;
   narrowed.name = listing.name;
   narrowed.ranks_from = listing.ranks_from;
   narrowed.others = listing.others;
-  std::map<std::string, bool> wanted_by_key;  // whether the profiler trace of this name is
+  std::map<std::string, bool> wanted_by_key;  // whether the profiler trace with this key is requested
   for (const fs::path& file : listing.of(kProfiler)) {
     const Result<std::optional<std::int32_t>> said = read_kineto_rank(file);
     if (!said.ok()) return std::nullopt;
@@ -192,7 +212,10 @@ std::optional<TraceListing> only_ranks(const TraceListing& listing, std::span<co
   return narrowed;
 }
 
-// Every file of a list that holds all there is of its rank, by rank.
+// Reads every file of one kind, where one file contains all data of its rank. Returns the requested ranks in
+// ascending order. A file without a known rank gets its position in the listing as rank. `read` maps a path
+// to Result<Trace>, and Trace has a member `rank`. Errors: a file that cannot be read, two files of one rank,
+// a missing rank.
 template <class Trace, class Read>
 Result<std::vector<Trace>> read_by_rank(const TraceListing& listing, SourceKindId kind,
                                         const TraceSetOptions& options, const Read& read) {
@@ -216,18 +239,19 @@ Result<std::vector<Trace>> read_by_rank(const TraceListing& listing, SourceKindI
   for (const auto& [rank, i] : by_rank) present.push_back(rank);
   for (const std::int32_t rank : options.ranks) {
     if (by_rank.contains(rank)) continue;
-    // Names may mislead: the file may say otherwise.
+    // Names may mislead: a file that was not opened may contain the requested rank.
     if (!listing.unopened.empty()) return read_by_rank<Trace>(with_unopened(listing), kind, options, read);
     return rank_is_missing(listing, rank, present);
   }
   std::vector<Trace> asked_for;
-  // A list that grows would copy them: their tables of names may fail to move.
+  // Reserve, because growth would copy the elements: the move constructors of their name tables may throw.
   asked_for.reserve(by_rank.size());
   for (const auto& [rank, i] : by_rank)
     if (is_asked_for(options.ranks, rank)) asked_for.push_back(std::move(*traces[i]).value());
   return asked_for;
 }
 
+// Adds a note if the ranks report different world sizes, which suggests that they are of different runs.
 void note_world(TraceSet& set) {
   std::set<std::int32_t> worlds;
   for (const RecordedRank& rank : set.ranks)
@@ -236,12 +260,15 @@ void note_world(TraceSet& set) {
     set.notes.push_back(fmt::format("the files name different world sizes: {}", fmt::join(worlds, ", ")));
 }
 
+// Adds a note for each file of the listing that was not read.
 void note_others(const TraceListing& listing, TraceSet& set) {
   for (const TraceListing::Other& other : listing.others)
     set.notes.push_back(fmt::format("{} was not read: {}", other.file.filename().string(), other.why));
 }
 
-// What was read as one set.
+// Combines the files of a listing into one set, in ascending order of rank. A single file without a known
+// rank becomes rank 0. Errors: two files of one rank, a rank that is not known, an execution trace without
+// its profiler trace (only if all ranks are requested), a requested rank that is missing.
 Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& options, ReadFiles files) {
   std::map<std::int32_t, std::size_t> by_rank;
   for (std::size_t p = 0; p < listing.of(kProfiler).size(); ++p) {
@@ -264,7 +291,7 @@ Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& opti
 
   TraceSet set;
   set.name = listing.name;
-  set.ranks.reserve(by_rank.size());  // a list that grows would copy them
+  set.ranks.reserve(by_rank.size());  // growth would copy them
   for (const auto& [rank, p] : by_rank) {
     if (!is_asked_for(options.ranks, rank)) continue;
     set.ranks.push_back(std::move(files.profiler[p]));
@@ -293,6 +320,7 @@ Result<std::vector<ExecutionTrace>> read_execution_traces(const TraceListing& li
                                       [](const fs::path& file) { return read_execution_trace(file); });
 }
 
+// read_by_rank() needs a member `rank`, so each file is wrapped together with its rank.
 Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing, const TraceSetOptions& options) {
   struct Ranked {
     std::optional<std::int32_t> rank;
@@ -328,6 +356,7 @@ TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files) 
   return set;
 }
 
+// The ranks of both sets are merged in ascending order by moving each rank out of its set.
 Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces, std::vector<RankFile> files) {
   TraceSet of_files = trace_set_of(listing, std::move(files));
   struct Place {
@@ -357,7 +386,8 @@ Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces, s
 
 namespace {
 
-// The profiler trace of the rank that is asked for among several. Error: none shows it.
+// The listing reduced to the profiler trace of one rank. If the heads of the files do not decide, the listing
+// is returned unchanged and the caller reports the ambiguity. Error: no file shows that rank.
 Result<TraceListing> of_one_rank(const TraceListing& listing, std::int32_t rank) {
   if (std::optional<TraceListing> found = only_ranks(listing, {&rank, 1})) return *std::move(found);
   std::vector<std::int32_t> present;
@@ -375,6 +405,8 @@ Result<TraceListing> of_one_rank(const TraceListing& listing, std::int32_t rank)
 Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options) {
   const std::vector<fs::path>&profiler = listing.of(kProfiler), &execution = listing.of(kExecution);
   if (profiler.empty()) return no_profiler_trace(listing);
+  // With several profiler traces, one requested rank selects its file. The recursion then sees a listing of
+  // one rank.
   if (profiler.size() > 1 && options.ranks.size() == 1) {
     ImportOptions of_one = options;
     of_one.ranks.clear();
@@ -387,6 +419,8 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
         .expected("those of one rank")
         .advice("give its files, or choose ranks with --ranks");
   }
+  // Without `all_steps` the profiler trace is read twice: once to find the steps, once for the events of one
+  // step.
   ReadProgress progress{options.progress,
                         bytes_of(profiler) * (options.all_steps ? 1 : 2) + bytes_of(execution)};
   RankFile file;
@@ -411,6 +445,8 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
   if (execution.empty()) return file;
   STEPCAST_ASSIGN(ExecutionTrace trace,
                   read_execution_trace(execution.front(), {.progress = progress.of_file()}));
+  // pair_up() decides whether the execution trace belongs to the profiler trace, as it does for whole
+  // folders.
   ReadFiles files;
   files.profiler.push_back(std::move(file.rank));
   files.execution.push_back(std::move(trace));
@@ -429,6 +465,8 @@ std::vector<RecordedInput> TraceSet::inputs() const {
   return inputs;
 }
 
+// The error for a listing without profiler traces. It names the most likely reason: rank files, execution
+// traces alone, Chakra traces, or files of unknown format.
 Error no_profiler_trace(const TraceListing& listing) {
   if (!listing.of(kExecution).empty() && !listing.of(SourceKindId::rank_file).empty()) {
     return Error::at(listing.of(kExecution).front().string(),
@@ -451,6 +489,8 @@ Error no_profiler_trace(const TraceListing& listing) {
       "one Kineto trace (*.json or *.json.gz) or rank file (*.step) per rank; sub-folders are not searched");
 }
 
+// With requested ranks, first tries to read only their files. If that turns out to be wrong, every file is
+// read.
 Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptions& options) {
   if (listing.of(kProfiler).empty()) return no_profiler_trace(listing);
   if (!options.ranks.empty()) {
@@ -459,7 +499,8 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
                                       !listing.unopened.empty());
     if (is_less) {
       STEPCAST_ASSIGN(ReadFiles files, read_all(*narrowed, options));
-      // A file may say behind its events that it is of another rank: then all have to be read.
+      // The rank can also be recorded after the events, where the scan of the head does not see it. If it
+      // differs from the expected rank, all files have to be read.
       bool as_told = true;
       for (std::size_t p = 0; p < narrowed->of(kProfiler).size(); ++p) {
         const auto rank = narrowed->rank_of(narrowed->of(kProfiler)[p], files.profiler[p].rank);
@@ -473,6 +514,7 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
   return set_of(listing, options, std::move(files));
 }
 
+// Used for collections of unrelated files: nothing is an error, and problems are reported in `skipped`.
 std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSetOptions& options,
                                       std::vector<TraceListing::Other>& skipped) {
   skipped.insert(skipped.end(), listing.others.begin(), listing.others.end());
@@ -514,9 +556,10 @@ std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSe
     distinct = distinct && rank && by_rank.emplace(*rank, p).second;
     files.profiler[p].rank = rank.value_or(0);
   }
-  // Files of one folder whose ranks are distinct by chance of their names still differ in their world.
+  // Names can show distinct ranks by chance. Files of one job also agree in their world size.
   for (const auto& [rank, p] : by_rank)
     distinct = distinct && files.profiler[p].world_size == files.profiler[by_rank.begin()->second].world_size;
+  // Moves profiler trace `p` and its execution trace, if it has one, to the end of `set`.
   const auto add = [&](TraceSet& set, std::size_t p) {
     set.ranks.push_back(std::move(files.profiler[p]));
     const auto pair = pairs.find(p);

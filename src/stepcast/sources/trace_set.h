@@ -1,12 +1,12 @@
-// The traces of one job in memory: which rank each file belongs to, which execution trace goes with which profiler
-// trace.
+// The traces of one job in memory. Decides which rank each file belongs to, and which execution trace belongs
+// to which profiler trace.
 //
 //   STEPCAST_ASSIGN(const TraceListing listing, list_traces({"traces/dlrm8"}));
 //   STEPCAST_ASSIGN(const TraceSet set, read_trace_set(listing));
 //   STEPCAST_ASSIGN(const Replay replay, replay(set.inputs()));
 //
-// An execution trace belongs to the profiler trace whose name is the same apart from words like "et" and "kineto"
-// ("et_rank3.json.gz" and "kineto_rank3.json.gz"), else to the one of its rank.
+// An execution trace belongs to the profiler trace with the same name except for words like "et" and "kineto"
+// ("et_rank3.json.gz" and "kineto_rank3.json.gz"), else to the profiler trace of the same rank.
 #pragma once
 
 #include <cstdint>
@@ -25,66 +25,76 @@
 
 namespace stepcast {
 
+// Which ranks and steps are read, and how.
 struct TraceSetOptions {
-  // Only these; empty: all. Where file names or the heads of the files tell the ranks, the events of no other file are
-  // read; a listing of these ranks does not even open the others.
+  // Requested ranks; empty: all. If file names or the heads of files show the ranks, the events of other
+  // files are not read. A listing restricted to these ranks does not even open the other files.
   std::vector<std::int32_t> ranks;
-  unsigned threads = 0;  // 0: one per hardware thread
-  // Where the profiler traces are large together, keep of them only what one step needs (step_selection.h): `step`, or the one
-  // that replay() takes. They are read twice then.
+  unsigned threads = 0;  // number of threads; 0: one per hardware thread
+  // Keep only the events of one step (step_selection.h) if the profiler traces are large in total: `step`, or
+  // by default the step that replay() would choose. The profiler traces are then read twice.
   bool one_step = false;
   std::optional<std::int64_t> step{};
-  ProgressReport progress{};                                // while profiler and execution traces are read
-  std::uint64_t large_from_bytes = std::uint64_t{1} << 28;  // of JSON; gzip counts sixteenfold
+  // Called while profiler and execution traces are read.
+  ProgressReport progress{};
+  // `one_step` takes effect from this total size in bytes of JSON. Compressed files count with 16 times their
+  // size.
+  std::uint64_t large_from_bytes = std::uint64_t{1} << 28;
 };
 
-// Profiler traces with distinct ranks, in ascending order of rank, each with its execution trace if there is
-// one.
+// Profiler traces with distinct ranks in ascending order, each with its execution trace if there is one. Sets
+// of execution traces alone (execution_source.cpp) have no `ranks`.
 struct TraceSet {
+  // The folder or file, as the user gave it.
   std::string name;
   std::vector<RecordedRank> ranks;
   std::vector<std::optional<ExecutionTrace>> execution_traces;  // [position in ranks]
-  std::vector<std::string> notes;                               // what a person should know
+  std::vector<std::string> notes;                               // messages for the user
 
-  // Views of this set, which must outlive them.
+  // Pointers to the ranks and execution traces of this set, which must outlive them.
   [[nodiscard]] std::vector<RecordedInput> inputs() const;
 };
 
-// What is there instead of profiler traces.
+// The error for a listing without profiler traces. It says which other files were found.
 [[nodiscard]] Error no_profiler_trace(const TraceListing& listing);
 
-// The listing as one set. Errors: no profiler trace, two files of one rank, ranks that cannot be told, an
-// execution trace without profiler trace, a rank asked for that is not there.
+// Reads the listing as one job. Errors: no profiler trace, two files of one rank, a rank that cannot be
+// determined, an execution trace without its profiler trace, a requested rank that is missing.
 [[nodiscard]] Result<TraceSet> read_trace_set(const TraceListing& listing,
                                               const TraceSetOptions& options = {});
 
-// The listing as one set if the files say or show distinct ranks, otherwise every profiler trace as a set of
-// its own. What cannot be read, and execution traces without profiler trace, go to `skipped`.
+// Reads the listing as one set if the files have distinct ranks and the same world size, else as one set per
+// profiler trace. Never fails: files that cannot be read and execution traces without a profiler trace are
+// added to `skipped`.
 [[nodiscard]] std::vector<TraceSet> read_trace_sets(const TraceListing& listing,
                                                     const TraceSetOptions& options,
                                                     std::vector<TraceListing::Other>& skipped);
 
-// The rank files of the listing, likewise in ascending order of their ranks, and what they hold as a set.
+// Reads the rank files of the listing, in ascending order of rank. Errors: as for read_execution_traces().
 [[nodiscard]] Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing,
                                                             const TraceSetOptions& options = {});
+// Rank files as a set of traces. The order of `files` is kept.
 [[nodiscard]] TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files);
-// Both together, in ascending order of rank. Error: a trace and a rank file of the same rank.
+// Merges profiler traces and rank files in ascending order of rank. Error: a trace and a rank file of the
+// same rank.
 [[nodiscard]] Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces,
                                                std::vector<RankFile> files);
 
-// One rank out of its traces, of one step: the one asked for, else the last with GPU work.
+// Options of import_rank(), which reads one rank, usually one step of it.
 struct ImportOptions {
+  // The step to keep; none: the step that replay() would choose.
   std::optional<std::int64_t> step{};
-  bool all_steps = false;
+  bool all_steps = false;  // keep the events of all steps instead of one
   ProgressReport progress{};
-  std::vector<std::int32_t> ranks{};  // the one to take of several; empty: there is one
+  std::vector<std::int32_t> ranks{};  // the rank to import if there are several; empty: there is one
 };
-// Errors: no profiler trace, several of them, none of that rank; execution traces that do not belong to it; no such step.
+// Reads one rank from its traces. Errors: no profiler trace, several profiler traces and none is
+// selected, no trace of that rank, execution traces that do not belong to it, a step that was not recorded.
 [[nodiscard]] Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options = {});
 
-// The execution traces of the listing without profiler traces, or its Chakra traces, in ascending order of their ranks
-// (where neither the file nor its name tells: its place in the listing), each set. Errors: a file that cannot be read,
-// two files of one rank, a rank asked for that is not there.
+// The execution traces of a listing without profiler traces, or its Chakra traces, in ascending order of
+// rank. Each result has its rank set: from the file, else from its name, else its position in the listing.
+// Errors: a file that cannot be read, two files of one rank, a requested rank that is missing.
 [[nodiscard]] Result<std::vector<ExecutionTrace>> read_execution_traces(const TraceListing& listing,
                                                                         const TraceSetOptions& options = {});
 [[nodiscard]] Result<std::vector<OperationGraph>> read_operation_graphs(const TraceListing& listing,

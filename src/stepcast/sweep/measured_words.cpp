@@ -18,11 +18,14 @@ namespace {
 constexpr std::string_view kExpected =
     "`5.2s` or milliseconds, also behind a layout, as in `gpus=64 tp=8 pp=2=4120`";
 
+// The start of every error of this file: the flag and at most 80 characters of the given text.
 Error at_measured(std::string_view found) {
   return Error::at("", "--measured").found(fmt::format("`{}`", found.substr(0, 80)));
 }
 
-// The words as a spec of one point.
+// Writes the layout as a sweep spec with one point, so that parse_sweep() checks it as it checks any sweep. A
+// key without a value is a switch and becomes `true`. Values that read as numbers become JSON numbers, all
+// others strings.
 Result<std::string> spec_of(std::string_view words) {
   JsonWriter json;
   json.begin_object();
@@ -49,6 +52,7 @@ Result<std::string> spec_of(std::string_view words) {
 }  // namespace
 
 Result<SaidStep> parse_measured_words(std::string_view text, const Job& asked) {
+  // The time is behind the last `=`. Everything in front of it is the layout.
   const std::size_t last = text.rfind('=');
   std::string_view ms = last == std::string_view::npos ? text : text.substr(last + 1);
   double ms_per_unit = 1;
@@ -61,7 +65,7 @@ Result<SaidStep> parse_measured_words(std::string_view text, const Job& asked) {
   const auto time = scan<double>(ms);
   const std::string_view words = last == std::string_view::npos ? "" : text.substr(0, last);
   if (!time || !(*time > 0)) return at_measured(text).expected(std::string{kExpected});
-  // "tp=8" alone is a layout without a time.
+  // "tp=8" alone is read as a layout without a time, not as 8 ms of an unknown setting.
   if (!words.empty() && words.find('=') == std::string_view::npos &&
       words.find(' ') == std::string_view::npos)
     return at_measured(text).expected(std::string{kExpected}).advice("add the milliseconds");
@@ -72,11 +76,15 @@ Result<SaidStep> parse_measured_words(std::string_view text, const Job& asked) {
   STEPCAST_ASSIGN(const SweepSpec one, parse_sweep(spec, "--measured"));
   if (one.points.size() != 1) return at_measured(text).expected(std::string{kExpected});
   STEPCAST_ASSIGN(const SweepQuestion said, question_of(one.points.front()));
+  // A measured step must be of the platform that is being forecast, so keys that change the platform or the
+  // kind of question are rejected.
   for (const char* key : {"platform", "what_if", "pools", "zones", "nodes", "config", "command_line", "rl"})
     if (one.points.front().find(key) != nullptr)
       return at_measured(text)
           .expected("words of a layout on the platform that is asked for")
           .advice(fmt::format("leave out {}", key));
+  // The layout overrides the settings of the job. A model by name also replaces a model that was read from a
+  // file.
   Job& job = step.job;
   if (!said.job.model.empty()) {
     job.model = said.job.model;

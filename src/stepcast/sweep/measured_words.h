@@ -1,4 +1,5 @@
-// A step that was measured, in words beside a job: "gpus=64 tp=8 pp=2=4120".
+// Parses a measured step time that is given together with its layout, as in `--measured "gpus=64 tp=8
+// pp=2=4120"`.
 #pragma once
 
 #include <string_view>
@@ -8,16 +9,19 @@
 
 namespace stepcast {
 
+// A measured step: the job that was measured and its step time in milliseconds.
 struct SaidStep {
   Job job;
   double step_time_ms = 0;
-  bool is_asked = true;  // no words: the step that is asked for
+  // True if the text gives no layout: the time belongs to the job that is being forecast.
+  bool is_asked = true;
 };
 
-// `text`: words of a layout as keys of sweeps have them (sweep_keys.h), `key=value` or a key alone, with blanks between them,
-// and behind the last `=` the time, in milliseconds unless it ends in `s`; that alone is of the step that is asked for. What
-// it does not say is as `asked` has it. Errors: no time, a key that is none, one that says nothing of a step (another
-// platform, what-ifs, prices).
+// Parses `text`: a layout, then `=`, then the measured time. The layout is a list of sweep keys
+// (sweep_keys.h) separated by blanks, each `key=value` or a key alone (a switch). The time is in milliseconds
+// unless it ends in `s`. Without a layout, the time belongs to `asked`. Settings that the text leaves out are
+// taken from `asked`. Errors: no time or a time that is not above 0, an unknown key, a key that does not
+// describe a layout (another platform, a what-if, prices).
 [[nodiscard]] Result<SaidStep> parse_measured_words(std::string_view text, const Job& asked);
 
 }  // namespace stepcast

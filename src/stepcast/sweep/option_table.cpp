@@ -1,3 +1,6 @@
+// The table is built once, from option_table.def, on the first call of option_table(). The short names of
+// sets of questions and the texts that several rows share are local to that function, since the rows name
+// them.
 #include "stepcast/sweep/option_table.h"
 
 #include <algorithm>
@@ -43,7 +46,8 @@ std::span<const Option> option_table() {
                  kRecommendation = bit(Question::recommendation), kRl = bit(Question::post_training),
                  kOnePlatform = bit(Question::plan), kPlan = kOnePlatform | bit(Question::plan_pools),
                  kJobs = bit(Question::plan_jobs), kPlanRl = bit(Question::plan_rl);
-  // Of a step in words: alone, in a series, of a log; and of one that is not of reinforcement learning.
+  // kTraining: a described step, alone, in a series or of a log. kSteps: these and a step of reinforcement
+  // learning.
   constexpr auto kTraining = kDescribed | kSeries | kLog, kSteps = kTraining | kRl;
   constexpr std::string_view kFailures =
       "interruptions of a training: default (rates of a published job), or your own CSV log (docs/runs.md)";

@@ -18,10 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The manifest is one JSON object: schema, version of the program, mode, hash of the spec and number of
+// points. Row files are shard-*.jsonl; a file is read only up to 64 GiB.
 constexpr std::string_view kManifest = "sweep.json";
 constexpr std::string_view kSchema = "stepcast.sweep/1";
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36;
 
+// The text of the manifest of `spec`, with a line break at the end.
 std::string manifest_of(const SweepSpec& spec) {
   JsonWriter json{JsonWriter::Layout::spaced};
   json.begin_object().field("schema", kSchema).field("version", version());
@@ -30,11 +33,13 @@ std::string manifest_of(const SweepSpec& spec) {
   return std::move(json).text() + "\n";
 }
 
+// The content of a manifest. `spec` is the hash of the spec.
 struct Manifest {
   std::string schema, version, mode, spec;
   std::int64_t n_points = 0;
 };
 
+// Reads and checks a manifest. Errors: unreadable, not JSON, unknown keys, another schema.
 Result<Manifest> read_manifest(const fs::path& file) {
   STEPCAST_ASSIGN(const std::string text, read_file(file));
   const std::string name = file.string();
@@ -53,7 +58,8 @@ Result<Manifest> read_manifest(const fs::path& file) {
       .expected(std::string{kSchema});
 }
 
-// Whether the folder is of this spec; an error if it is of another program.
+// Whether the folder's manifest is of this spec and mode. Error: it was written by another version of the
+// program, since rows of two versions must not be mixed.
 Result<bool> is_of(const fs::path& folder, const SweepSpec& spec) {
   STEPCAST_ASSIGN(const Manifest m, read_manifest(folder / kManifest));
   if (m.version != version()) {
@@ -65,6 +71,7 @@ Result<bool> is_of(const fs::path& folder, const SweepSpec& spec) {
   return m.spec == spec.hash && m.mode == to_string(spec.mode);
 }
 
+// The error for a folder of another spec: shows hash and number of points of both.
 Error of_another_spec(const fs::path& folder, const SweepSpec& spec) {
   const Result<Manifest> m = read_manifest(folder / kManifest);
   return Error::at(folder.string(), "", "the folder belongs to another sweep")
@@ -73,7 +80,9 @@ Error of_another_spec(const fs::path& folder, const SweepSpec& spec) {
       .advice("choose another folder, or --extend if the spec has only become longer");
 }
 
-// Of two processes that begin at once, one makes the manifest and the other finds it.
+// Creates the manifest so that it appears complete or not at all. It is written under a random name and then
+// linked to its final name. If two processes begin at once, one link succeeds and the other process finds the
+// manifest.
 Status begin(const fs::path& folder, const std::string& text) {
   const fs::path target = folder / kManifest;
   std::random_device random;
@@ -81,17 +90,19 @@ Status begin(const fs::path& folder, const std::string& text) {
   STEPCAST_TRY(write_file(mine, text));
   std::error_code failure, ignored;
   fs::create_hard_link(mine, target, failure);
-  // File systems without hard links.
+  // On file systems without hard links, rename instead. This may replace a manifest that appeared just now.
   if (failure && !fs::exists(target, ignored)) fs::rename(mine, target, failure);
   fs::remove(mine, ignored);
   return Ok{};
 }
 
+// Whether the file name is that of a shard's rows: shard-*.jsonl.
 bool is_row_file(const fs::path& file) {
   const std::string name = file.filename().string();
   return name.starts_with("shard-") && name.ends_with(".jsonl");
 }
 
+// The error for a line that is not a complete row.
 Error no_row(const std::string& file, std::size_t line) {
   return Error::at(file, fmt::format("line {}", line), "no row of a sweep")
       .advice("delete the file: its points run again");
@@ -101,15 +112,13 @@ Error no_row(const std::string& file, std::size_t line) {
 
 Result<SweepFolder> SweepFolder::open(const fs::path& folder, const SweepSpec& spec, bool extends) {
   std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure || !fs::is_directory(folder, failure))
-    return Error::at(folder.string(), "", "cannot make the folder").advice("name another with -o");
+  STEPCAST_TRY(make_folder(folder));
   if (!fs::exists(folder / kManifest, failure)) STEPCAST_TRY(begin(folder, manifest_of(spec)));
   STEPCAST_ASSIGN(const bool same, is_of(folder, spec));
   SweepFolder opened{folder};
   if (same) return opened;
   if (!extends) return of_another_spec(folder, spec);
-  STEPCAST_TRY(opened.rows(spec));  // all are of this spec
+  STEPCAST_TRY(opened.rows(spec));  // error if a row is not of a point of `spec`
   STEPCAST_TRY(write_file(folder / kManifest, manifest_of(spec)));
   return opened;
 }
@@ -152,6 +161,7 @@ Result<SweepRows> SweepFolder::rows(const SweepSpec& spec) const {
     STEPCAST_ASSIGN(SweepRows more, rows_of(file.filename().string(), spec));
     for (auto& [id, row] : more) {
       const auto [place, fresh] = all.emplace(id, row);
+      // The same row in two files is fine: shards may have been split in another way before.
       if (fresh || place->second == row) continue;
       return Error::at(file.string(), "", fmt::format("point {} has another row in another file", id))
           .advice("delete one of the two files: its points run again");
@@ -168,6 +178,8 @@ Result<SweepRows> SweepFolder::rows_of(const std::string& file, const SweepSpec&
   STEPCAST_ASSIGN(const std::string text, read_file(path, kMostBytes));
   std::set<std::string_view> ids;
   for (const SweepPoint& point : spec.points) ids.insert(point.id);
+  // Rows are recognised by their first characters and not parsed as JSON: `{"id":"`, 16 hexadecimal digits,
+  // `"`. The file may be large, and merged_csv() parses each row anyway.
   constexpr std::string_view kBegin = R"({"id":")";
   constexpr std::size_t kIdLength = 16;
   std::size_t line = 0;
@@ -207,7 +219,7 @@ void SweepFolder::clear_leftovers(const std::string& file) const {
 
 namespace {
 
-// Rows in the order of the spec.
+// The rows in the order of the points of the spec. Error: points without a row, with their number.
 Result<std::vector<std::string_view>> in_order(const SweepSpec& spec, const SweepRows& rows) {
   std::vector<std::string_view> all;
   std::size_t n_missing = 0;
@@ -223,6 +235,7 @@ Result<std::vector<std::string_view>> in_order(const SweepSpec& spec, const Swee
       "run the shards that are missing or were killed again: they do what is left");
 }
 
+// The text of a JSON value in a CSV cell, not quoted: items of lists are joined by "; ", null is empty.
 std::string csv_cell(const JsonValue& value) {
   std::string text;
   if (value.is_text()) {
@@ -236,6 +249,7 @@ std::string csv_cell(const JsonValue& value) {
   return text;
 }
 
+// Quotes a cell as RFC 4180 does: only if it contains a comma, a quote or a line break.
 std::string csv_quoted(std::string text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -255,6 +269,8 @@ Result<std::string> merged_rows(const SweepSpec& spec, const SweepRows& rows) {
 Result<std::string> merged_csv(const SweepSpec& spec, const SweepRows& rows) {
   STEPCAST_ASSIGN(const std::vector<std::string_view> all, in_order(spec, rows));
   std::vector<JsonValue> parsed;
+  // Columns: all settings that any point has, sorted by name, then all results in the order of first
+  // appearance. Results that are objects are left out, since they do not fit into one cell.
   std::set<std::string> settings;
   std::vector<std::string> results;
   for (const std::string_view row : all) {

@@ -17,11 +17,14 @@
 namespace stepcast {
 namespace {
 
+// An option that is a key of sweeps. `option` points into option_table(), which lives for the whole program.
 struct OwnKey {
   std::string key;
   const Option* option;
 };
 
+// The keys from all rows of the option table, made once. One key appears several times if its option has
+// several rows.
 const std::vector<OwnKey>& own_keys() {
   static const std::vector<OwnKey> kKeys = [] {
     std::vector<OwnKey> all;
@@ -32,24 +35,26 @@ const std::vector<OwnKey>& own_keys() {
   return kKeys;
 }
 
-// Null pointer if the key is none of our options.
+// The first row with this key that applies to one of `questions`. A null pointer if there is none.
 const Option* find_own(std::string_view key, QuestionSet questions = kPredictQuestions | kPlanQuestions) {
   for (const OwnKey& own : own_keys())
     if (own.key == key && (own.option->of & questions) != 0) return own.option;
   return nullptr;
 }
 
+// The type of the key's value. Keys of Megatron-LM's flags are text: its parser checks them.
 SweepValue value_of(std::string_view key) {
   const Option* own = find_own(key);
   return own != nullptr ? own->sweep : SweepValue::text;
 }
 
-// What Megatron-LM calls it: "--tensor-model-parallel-size"; empty if it has no such flag.
+// The name of the option in Megatron-LM: "--tensor-model-parallel-size". Empty if it has no second spelling.
 std::string_view megatron_name(const Option& option) {
   const std::size_t comma = option.flags.find(',');
   return comma == std::string_view::npos ? std::string_view{} : option.flags.substr(comma + 1);
 }
 
+// `text` in lower case, without leading dashes, with underscores for dashes.
 std::string underscored(std::string_view text) {
   while (text.starts_with('-')) text.remove_prefix(1);
   std::string key = lower(text);
@@ -112,7 +117,8 @@ std::string_view expected_instead(std::string_view key, const JsonValue& value) 
 JsonValue spelled_out(std::string_view key, const JsonValue& value) {
   if (!value.is_text()) return value;
   std::string text = value.text();
-  // Digits of a flag of Megatron-LM stay the text that ids were made of.
+  // A count that is all digits stays text, because the ids of points were made from that text. Only counts
+  // with a suffix, such as "8k", become numbers.
   const SweepValue kind = value_of(key);
   const bool is_count = kind == SweepValue::count && !text.empty() && !is_digit(text.back());
   const bool is_whole = kind == SweepValue::whole || is_count;

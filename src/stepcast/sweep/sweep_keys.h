@@ -1,4 +1,5 @@
-// What a sweep may set: the words of `predict` and `plan`, and every flag of Megatron-LM.
+// The keys of a sweep spec: the options of `predict` and `plan` (option_table.h) and every flag of
+// Megatron-LM.
 #pragma once
 
 #include <string>
@@ -10,28 +11,29 @@
 
 namespace stepcast {
 
-// The questions that points of a mode ask: their options are its keys.
+// The questions that points of a mode can ask. Options of these questions are the keys of that mode.
 [[nodiscard]] QuestionSet questions_of(SweepMode mode);
 
-// "--Tensor-model-parallel-size" -> "tensor_model_parallel_size"; the long names of degrees and batches become the short
-// ones: "tp".
+// The canonical key of a flag or key: leading dashes removed, lower case, dashes as underscores. Long names
+// of Megatron-LM become our short ones: "--Tensor-model-parallel-size" -> "tp".
 [[nodiscard]] std::string sweep_key(std::string_view spelled);
+// Whether `key` (canonical) is an option of this mode or a flag of Megatron-LM.
 [[nodiscard]] bool is_sweep_key(std::string_view key, SweepMode mode);
-// For a key that is none: "did you mean ...?", or where the list of keys stands.
+// The advice for an unknown key: the mode it belongs to, "did you mean ...?", or the list of known keys.
 [[nodiscard]] std::string advice_for_key(std::string_view key, SweepMode mode);
-// Whether its value may name a file.
+// Whether the value of this key may be the name of a file.
 [[nodiscard]] bool names_file(std::string_view key);
 
-// What a value of this key has to be where `value` is of another kind, as "a whole number from 1 on"; empty: it will do, or
-// only the point as a whole can tell.
+// What the key requires, as "a whole number from 1 on", if `value` does not meet it. Empty if the value is
+// allowed or if only the complete point can be checked.
 [[nodiscard]] std::string_view expected_instead(std::string_view key, const JsonValue& value);
 
-// "8k" and "15T" as numbers where the key is one of a number; other values as they are.
+// Numbers with a suffix ("8k", "15T") as JSON numbers, if the key takes a number. Other values unchanged.
 [[nodiscard]] JsonValue spelled_out(std::string_view key, const JsonValue& value);
 
-// Keys that are no flags of Megatron-LM.
+// The keys of this mode that come from our options, without those of Megatron-LM.
 [[nodiscard]] std::vector<std::string> own_sweep_keys(SweepMode mode);
-// The flag that a key stands for: "--tensor-model-parallel-size".
+// The flag of a key, Megatron-LM's name if it has one: "tp" -> "--tensor-model-parallel-size".
 [[nodiscard]] std::string flag_of_key(std::string_view key);
 
 }  // namespace stepcast

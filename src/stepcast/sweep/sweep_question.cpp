@@ -23,23 +23,26 @@
 namespace stepcast {
 namespace {
 
+// The parts of `text` between separators, as strings of their own storage.
 std::vector<std::string> words_between(std::string_view text, char separator) {
   const std::vector<std::string_view> words = split(text, separator);
   return {words.begin(), words.end()};
 }
 
-// Takes the settings of a point one by one; what is left are flags of Megatron-LM.
+// Reads the settings of a point one option at a time and marks them as taken. The settings that no option
+// takes are flags of Megatron-LM (flags()).
 class Settings {
  public:
   explicit Settings(const SweepPoint& point) : point_(point), taken_(point.settings.size(), false) {}
 
-  // The value of `option` goes where its row says: what the member takes decides how it is read.
+  // One overload per type of member that a row can name after SWEEP. Each one reads the setting of `option`
+  // into `to` and leaves `to` unchanged if the point has no such setting. Errors name the key.
   Status read(const Option& option, std::string& to) {
     const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
     if (!value->is_text()) return wrong(option, *value, "a text");
     to = value->text();
-    // A name, or the place of a file.
+    // Names of files are resolved against the folder of the sweep file; other names stay unchanged.
     if (option.sweep == SweepValue::file && !to.empty()) to = point_.file(to);
     return Ok{};
   }
@@ -49,6 +52,7 @@ class Settings {
     if (!text.empty()) to = text;
     return Ok{};
   }
+  // Numbers above 0, and at most 1e24.
   Status read(const Option& option, std::optional<double>& to) {
     const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
@@ -57,6 +61,7 @@ class Settings {
     to = value->number();
     return Ok{};
   }
+  // Integers from 1 to 1e12, so that the conversion from double is exact.
   Status read(const Option& option, std::optional<std::int64_t>& to) {
     const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
@@ -67,7 +72,7 @@ class Settings {
     to = static_cast<std::int64_t>(value->number());
     return Ok{};
   }
-  // "a,b".
+  // A list in one text, as "a,b". A number is a list of one word, and `true` means "on".
   Status read(const Option& option, std::vector<std::string>& to) {
     const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
@@ -79,6 +84,7 @@ class Settings {
       to = words_between(value->text(), ',');
     return Ok{};
   }
+  // A list of integers from 0 on, as 4 or "4,8".
   Status read(const Option& option, std::vector<std::int64_t>& to) {
     const JsonValue* value = point_.find(option.sweep_key());
     std::vector<std::string> all;
@@ -91,7 +97,8 @@ class Settings {
     return Ok{};
   }
 
-  // As Megatron-LM spells them.
+  // The settings that no option took, as words of a command line of Megatron-LM: flag, value, flag, value.
+  // `true` is a flag without a value.
   [[nodiscard]] std::vector<std::string> flags() const {
     std::vector<std::string> all;
     for (std::size_t i = 0; i < taken_.size(); ++i) {
@@ -101,7 +108,7 @@ class Settings {
       if (value.is_bool()) continue;
       if (value.is_number()) all.push_back(compact_json(value));
       if (!value.is_text()) continue;
-      // Flags that take several words.
+      // A text with blanks is the value of a flag that takes several words.
       std::string_view rest = value.text();
       while (!rest.empty()) {
         const std::size_t blank = rest.find(' ');
@@ -113,6 +120,7 @@ class Settings {
   }
 
  private:
+  // The value of the option's key, marked as taken. A null pointer if the point has no such setting.
   const JsonValue* take(const Option& option) {
     const std::string key = option.sweep_key();
     for (std::size_t i = 0; i < taken_.size(); ++i) {
@@ -130,17 +138,21 @@ class Settings {
   std::vector<bool> taken_;
 };
 
-// What the settings of a point say, before it is understood.
+// The settings of a point as given, before they are checked together: the question with the words and lists
+// of layouts that have to be parsed.
 struct Said : SweepQuestion, JobWords {
   std::string objective, zone_words;
   RestrictionWords lists;
   std::optional<double> memory_GiB;
 };
 
+// A pointer to the member that a row of the option table fills. The alternative decides which overload of
+// Settings::read() is used; monostate: sweeps do not read this row.
 using Target =
     std::variant<std::monostate, std::string*, std::optional<std::string>*, std::optional<double>*,
                  std::optional<std::int64_t>*, std::vector<std::string>*, std::vector<std::int64_t>*>;
 
+// The targets of all rows, in the order of option_table().
 std::vector<Target> targets_of(Said& said) {
   return {
 #define STEPCAST_OPTION(flags, heading, questions, goes_to, ...) Target{goes_to},
@@ -149,7 +161,8 @@ std::vector<Target> targets_of(Said& said) {
   };
 }
 
-// Settings without a member are left: Megatron-LM has flags for them.
+// Reads all settings that have a member for this mode. Settings without a member stay in `settings` and are
+// passed on as flags of Megatron-LM.
 Status read_all(Settings& settings, SweepMode mode, Said& said) {
   const std::span<const Option> options = option_table();
   const std::vector<Target> targets = targets_of(said);
@@ -167,7 +180,9 @@ Status read_all(Settings& settings, SweepMode mode, Said& said) {
   return Ok{};
 }
 
-// "64xh100@east+64xa100@west", and its zones with blanks between them.
+// Checks `pools` and `zones` ("64xh100@east+64xa100@west"; zones separated by blanks). A single pool without
+// a power limit is the same as a platform with a number of GPUs, so it becomes one. Errors: zones without
+// pools, pools together with gpus, nodes or platform, a price that is given twice.
 Status check_pools(const SweepPoint& point, Said& said) {
   if (said.pools.empty())
     return said.zone_words.empty() ? Status{Ok{}} : Error{"zones are those of pools"}.advice("add pools");
@@ -191,6 +206,8 @@ Status check_pools(const SweepPoint& point, Said& said) {
   return Ok{};
 }
 
+// Completes a question of mode predict. Errors: settings that contradict each other, flags that Megatron-LM
+// rejects.
 Status take_predict(const SweepPoint& point, const Settings& settings, Said& said) {
   Job& job = said.job;
   if (said.nodes && said.n_gpus)
@@ -209,6 +226,7 @@ Status take_predict(const SweepPoint& point, const Settings& settings, Said& sai
   return Ok{};
 }
 
+// Completes a question of mode plan. Errors: no number of GPUs, restrictions that cannot be parsed.
 Status take_plan(const Settings& settings, Said& said) {
   PlanRequest& plan = said.plan;
   STEPCAST_ASSIGN(plan.restrictions, restrictions_of(said.lists));
@@ -221,7 +239,8 @@ Status take_plan(const Settings& settings, Said& said) {
   if (!said.n_gpus) return Error::at("", "gpus").found("nothing").expected("how many GPUs in total");
   plan.job = said.job;
   plan.n_gpus = *said.n_gpus;
-  plan.threads = 1;  // points run side by side
+  // The shards and points of a sweep run in parallel already, so each search uses one thread.
+  plan.threads = 1;
   plan.refines = true;
   return apply_what_if(said.what_if, plan.assumptions);
 }
@@ -234,6 +253,7 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
   STEPCAST_TRY(read_all(settings, point.mode, said));
   STEPCAST_TRY(point.mode == SweepMode::plan ? take_plan(settings, said)
                                              : take_predict(point, settings, said));
+  // Prices, power and failures have an effect only if the length of the training is given.
   const TrainingBudget& budget = said.budget;
   if (!budget.tokens && !budget.samples && !budget.iterations) {
     for (const char* key : {"gpu_hour_price", "gpu_power_watts", "failures"})

@@ -10,8 +10,11 @@
 namespace stepcast {
 namespace {
 
+// The largest number of shards.
 constexpr std::uint32_t kMostShards = 1'000'000;
 
+// The value of an environment variable as an integer, or nothing if it is unset or empty. Error: not an
+// integer.
 Result<std::optional<std::uint32_t>> number(const Environment& environment, const std::string& name) {
   const std::optional<std::string> text = environment(name);
   if (!text || text->empty()) return std::optional<std::uint32_t>{};
@@ -23,6 +26,8 @@ Result<std::optional<std::uint32_t>> number(const Environment& environment, cons
       .advice("say --shard i/n");
 }
 
+// The shard of task `id` of a Slurm array. Ids of an array may start above 0 and have a stride
+// ("--array=3-15:4"). The index of the shard is the position of the id in the array.
 Result<SweepShard> of_slurm(const Environment& environment, std::uint32_t id,
                             std::optional<std::uint32_t> count) {
   STEPCAST_ASSIGN(const auto said, number(environment, "SLURM_ARRAY_TASK_COUNT"));
@@ -40,6 +45,7 @@ Result<SweepShard> of_slurm(const Environment& environment, std::uint32_t id,
         .found(fmt::format("{}", *count))
         .expected(fmt::format("{}, as SLURM_ARRAY_TASK_COUNT says", *n));
   }
+  // An array such as "--array=1,5,6" has no constant stride: positions cannot be derived from the ids.
   const bool has_gaps = max && (*max < first || (*max - first) / stride + 1 != *n);
   if (id < first || (id - first) % stride != 0 || (id - first) / stride >= *n || has_gaps) {
     return Error::at("", "SLURM_ARRAY_TASK_ID",
@@ -52,6 +58,8 @@ Result<SweepShard> of_slurm(const Environment& environment, std::uint32_t id,
 }  // namespace
 
 bool SweepShard::has(const SweepPoint& point) const {
+  // The id is 16 hexadecimal digits of a hash with well-mixed low bits, so the remainder spreads points
+  // evenly.
   std::uint64_t value = 0;
   std::from_chars(point.id.data(), point.id.data() + point.id.size(), value, 16);
   return value % count == index;

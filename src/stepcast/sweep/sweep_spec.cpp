@@ -18,16 +18,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The one key that is not a setting: which command runs the points.
 constexpr std::string_view kMode = "mode";
 
-// FNV-1a of 64 bits, and the last mixing of MurmurHash3, so that the low bits are as good as the others: written down here
-// because ids must not change with a library.
+// A hash of 64 bits: FNV-1a followed by the final mixing of MurmurHash3, which makes the low bits as random
+// as the high ones (SweepShard::has() uses the low bits). It is implemented here because ids must not change
+// with a library.
 class Hash {
  public:
   void add(std::string_view bytes) {
     for (const char c : bytes) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-    state_ = (state_ ^ 0xffU) * 0x100000001b3ULL;  // where one text ends and the next begins
+    state_ = (state_ ^ 0xffU) * 0x100000001b3ULL;  // separates texts: "ab", "c" differs from "a", "bc"
   }
+  // The hash of everything added so far, as 16 hexadecimal digits.
   [[nodiscard]] std::string text() const {
     std::uint64_t h = state_;
     h = (h ^ (h >> 33U)) * 0xff51afd7ed558ccdULL;
@@ -41,13 +44,14 @@ class Hash {
 
 using NamedValues = std::vector<std::pair<std::string, JsonValue>>;
 
-// One value of a dimension: a setting, or several that go together.
+// One value of a dimension: one setting, or several that are set together.
 using Choice = NamedValues;
 using Dimension = std::vector<Choice>;
 
-// What stands for a file by its spelling.
+// Whether a text looks like the name of a file: it contains a slash or a dot.
 bool may_be_file(std::string_view text) { return text.find_first_of("/.") != std::string_view::npos; }
 
+// Turns a parsed file into points. Every list is a dimension, and the points are their Cartesian product.
 class SpecReader {
  public:
   SpecReader(const std::string& name, const fs::path& folder) : name_(name), folder_(folder) {}
@@ -63,14 +67,17 @@ class SpecReader {
       return Error::at(name_, "", "no settings")
           .expected("lists of settings, as in model = [\"llama-3-8b\"]");
     }
+    // The product of all sizes, checked before each multiplication so that it cannot overflow.
     std::size_t n = 1;
     for (const Dimension& dimension : dimensions) {
       if (dimension.size() > kMostSweepPoints / n) return too_many();
       n *= dimension.size();
     }
-    std::map<std::string, std::size_t> known;  // contents by id
+    // Positions in spec.points by id, to find repeated points.
+    std::map<std::string, std::size_t> known;
     std::vector<std::size_t> at(dimensions.size(), 0);
     for (std::size_t i = 0; i < n; ++i) {
+      // The number of the point in mixed radix: one digit per dimension, the last dimension varies fastest.
       std::size_t rest = i;
       SweepPoint point;
       point.mode = mode_;
@@ -86,6 +93,8 @@ class SpecReader {
         spec.points.push_back(std::move(point));
         continue;
       }
+      // The same id with other settings would be a collision of the hash. Ids name the rows of results, so
+      // this is an error.
       if (spec.points[place->second].settings != point.settings) {
         return Error::at(name_, "", "two points have the same id " + point.id)
             .advice("split the file in two");
@@ -108,6 +117,7 @@ class SpecReader {
         .advice("split the lists over several files");
   }
 
+  // The mode of the file; predict if it is not given.
   Result<SweepMode> mode_of(const JsonValue& root) const {
     const JsonValue* mode = root.find(kMode);
     if (mode == nullptr) return SweepMode::predict;
@@ -116,7 +126,8 @@ class SpecReader {
     return error_at(name_, *mode, kMode).found(describe_value(*mode)).expected("\"predict\" or \"plan\"");
   }
 
-  // Every member of an object is one, in the order of the lines.
+  // The dimensions of a table, one per member, in the order of their lines. `inside` is the path of the table
+  // for errors; empty for the whole file. Only the whole file may contain lists of tables.
   // NOLINTNEXTLINE(misc-no-recursion): once, for tables in a list
   Result<std::vector<Dimension>> dimensions_of(const JsonValue& table, std::string_view inside) {
     std::vector<const JsonValue::Member*> members;
@@ -144,6 +155,7 @@ class SpecReader {
             .found("a table")
             .expected("a value, a list of values, or a list of tables ([[" + member->key + "]])");
       }
+      // A single value is a dimension with one choice.
       const std::string key = sweep_key(member->key);
       if (!is_sweep_key(key, mode_))
         return error_at(name_, value, path, "unknown key").advice(advice_for_key(key, mode_));
@@ -163,6 +175,7 @@ class SpecReader {
     return all;
   }
 
+  // Adds `key` to the keys that are set. Error: it was set before.
   Status claim(std::set<std::string>& known, const std::string& key, const JsonValue& value,
                const std::string& path) const {
     if (known.insert(key).second) return Ok{};
@@ -170,6 +183,7 @@ class SpecReader {
         .advice("keep one of them");
   }
 
+  // The keys that the choices of a dimension set.
   static std::set<std::string> keys_of(const Dimension& dimension) {
     std::set<std::string> keys;
     for (const Choice& choice : dimension)
@@ -177,7 +191,8 @@ class SpecReader {
     return keys;
   }
 
-  // The combinations of every table of a list, one table after the other.
+  // The dimension of a list of tables. Each table contributes the combinations of its own lists, table after
+  // table.
   // NOLINTNEXTLINE(misc-no-recursion): once
   Result<Dimension> group_of(const JsonValue& list, const std::string& path) {
     Dimension group;
@@ -206,7 +221,8 @@ class SpecReader {
     return group;
   }
 
-  // Off and empty leave the setting out; a list in a list is one value, "4,8".
+  // The choice for one value of `key`. `false` and empty texts leave the setting out. A list inside a list is
+  // one value: [4, 8] becomes "4,8".
   Result<Choice> choice_of(const std::string& key, const JsonValue& value, const std::string& path) const {
     if (value.is_array()) {
       std::string words;
@@ -226,7 +242,7 @@ class SpecReader {
     return one_choice_of(key, value, value, path);
   }
 
-  // `said` stands in the file, `value` is what it means.
+  // The choice for a plain value. `said` is the value in the file, for errors; `value` is what it means.
   Result<Choice> one_choice_of(const std::string& key, const JsonValue& value, const JsonValue& said,
                                const std::string& path) const {
     if ((value.is_bool() && !value.truth()) || (value.is_text() && value.text().empty())) return Choice{};
@@ -237,6 +253,7 @@ class SpecReader {
     return Choice{{key, std::move(plain)}};
   }
 
+  // Sorts the settings and computes the id of the point. Error: no settings, or a file that cannot be read.
   Status finish(SweepPoint& point) {
     if (point.settings.empty()) return no_settings();
     std::ranges::stable_sort(point.settings, [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -246,6 +263,7 @@ class SpecReader {
       hash.add(key);
       hash.add(compact_json(value));
       if (!names_file(key) || !value.is_text() || !may_be_file(value.text())) continue;
+      // The id depends on the content of a file, not only on its name: a changed file is another point.
       STEPCAST_ASSIGN(const std::string content, content_hash(point.file(value.text())));
       if (!content.empty()) hash.add(content);
     }
@@ -253,7 +271,7 @@ class SpecReader {
     return Ok{};
   }
 
-  // Empty if there is no such file.
+  // The hash of a file's content, empty if there is no such file. Each file is read once.
   Result<std::string> content_hash(const std::string& file) {
     if (const auto found = contents_.find(file); found != contents_.end()) return found->second;
     std::error_code ignored;
@@ -303,6 +321,7 @@ const SweepPoint* SweepSpec::find(std::string_view id) const {
 }
 
 Result<SweepSpec> parse_sweep(std::string_view text, const std::string& name, const fs::path& folder) {
+  // A file that begins with a brace is JSON, any other file is TOML.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos)
     return Error::at(name, "the file").found("nothing").expected("a sweep as TOML or JSON (docs/sweeps.md)");

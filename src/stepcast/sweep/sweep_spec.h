@@ -1,10 +1,11 @@
-// Many questions from one file: lists of models, platforms, numbers of GPUs, layouts, flags; every combination is a point.
+// Many questions from one file: lists of models, platforms, numbers of GPUs, layouts and flags. Each
+// combination is a point of the sweep.
 //
 //   STEPCAST_ASSIGN(const SweepSpec spec, read_sweep("sweep.toml"));
-//   spec.points.size(), spec.points[0].id        // "9f1c2a7be0d35c44": of its content, wherever it stands in the list
+//   spec.points.size(), spec.points[0].id        // "9f1c2a7be0d35c44": a hash of the point's content
 //
-// A file is TOML or JSON (docs/sweeps.md). A list is a dimension, a single value holds for all points, and a list of
-// tables holds values that go together:
+// The file is TOML or JSON (docs/sweeps.md). A list is a dimension, a single value applies to all points, and
+// a list of tables contains values that are set together:
 //
 //   mode = "predict"                                       # or "plan"
 //   model = ["llama-3-8b", "llama-3-70b"]
@@ -25,47 +26,52 @@
 
 namespace stepcast {
 
+// The command that a point runs.
 enum class SweepMode : std::uint8_t { predict, plan };
 [[nodiscard]] std::string_view to_string(SweepMode mode);
 
+// One question of the sweep.
 struct SweepPoint {
-  // 16 hexadecimal digits: a hash of mode, settings and the content of files that settings name. The same on every
-  // machine and in every version.
+  // 16 hexadecimal digits: a hash of the mode, the settings and the content of the files that settings name.
+  // The same on every machine and in every version.
   std::string id;
   SweepMode mode = SweepMode::predict;
-  // In the order of their keys, which are spelled with underscores: numbers, texts and `true`. What is off or empty is not
-  // there.
+  // Numbers, texts and `true`, sorted by key. Keys are canonical (sweep_key()). Settings that are off or
+  // empty are left out, so they do not change the id.
   std::vector<std::pair<std::string, JsonValue>> settings;
-  // Where files are looked for that stand in no other place.
+  // The folder of the sweep file. Names of files are looked up there first.
   std::filesystem::path folder{};
 
-  // Null pointer if it is not there.
+  // The value of a setting; a null pointer if the point does not have it.
   [[nodiscard]] const JsonValue* find(std::string_view key) const;
-  // The file that a setting names, as it is to be opened; the text itself where there is no such file.
+  // The path of the file that a setting names: in `folder` if it exists there, otherwise `text` unchanged.
   [[nodiscard]] std::string file(std::string_view text) const;
-  // An object of `mode` and settings on one line: a spec of this one point (parse_sweep()).
+  // The point as one line of JSON: an object of `mode` and all settings. parse_sweep() reads it as a spec of
+  // one point.
   [[nodiscard]] std::string json() const;
 };
 
+// All points of a sweep.
 struct SweepSpec {
-  std::string name;  // of the file
+  std::string name;  // the name of the sweep file, for errors
   SweepMode mode = SweepMode::predict;
-  std::string hash;  // of all points in their order, as an id
-  // In the order of the file, the last list fastest; each once.
+  std::string hash;  // a hash of the ids of all points in their order
+  // In the order of the file, with the last list varying fastest. Each id appears once.
   std::vector<SweepPoint> points;
-  std::uint64_t n_repeated = 0;  // that were another one again
+  std::uint64_t n_repeated = 0;  // combinations that were left out because they repeat a point
 
-  // Its position; nothing if there is no such point.
+  // The point with this id; a null pointer if there is none. Linear in the number of points.
   [[nodiscard]] const SweepPoint* find(std::string_view id) const;
 };
 
-// More are an error.
+// The largest number of points. A spec with more of them is an error.
 inline constexpr std::size_t kMostSweepPoints = 1'000'000;
 
-// Errors: a file that is neither JSON nor TOML; an unknown key, which names the nearest known one; an empty list; a key in
-// two places; more points than kMostSweepPoints. Whether a point can be run is found when it is.
+// Reads a sweep file of at most 16 MiB. Errors: a file that is neither JSON nor TOML, an unknown key (with
+// the nearest known key), an empty list, a key that is set in two places, more than kMostSweepPoints points.
+// Whether a point can be run is only checked when it runs.
 [[nodiscard]] Result<SweepSpec> read_sweep(const std::filesystem::path& file);
-// `folder`: see SweepPoint.
+// The same from text. `name`: for errors. `folder`: see SweepPoint::folder.
 [[nodiscard]] Result<SweepSpec> parse_sweep(std::string_view text, const std::string& name,
                                             const std::filesystem::path& folder = {});
 

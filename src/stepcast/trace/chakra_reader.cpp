@@ -1,5 +1,7 @@
-// Reads Chakra execution traces: protobuf messages, each behind its length; the first is the global metadata, in old
-// files a node already. Fields as in mlcommons/chakra, schema/protobuf/et_def.proto.
+// Reads Chakra execution traces: protobuf messages, each preceded by its length. The first message is the
+// global metadata; in old files it is already a node. Fields and numbers are those of mlcommons/chakra,
+// schema/protobuf/et_def.proto. The file is read as a stream; dependencies are resolved after all nodes are
+// known.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -23,14 +25,16 @@ namespace {
 using detail::ProtobufFields;
 using detail::take_varint;
 
-// A node names at most some thousand others, metadata hold at most a few configuration files.
+// Largest message in bytes. A node names at most a few thousand other nodes, and metadata contain at most a
+// few configuration files.
 constexpr std::uint64_t kLongestMessage = std::uint64_t{1} << 28;
 constexpr std::size_t kLongestVarint = 10;
 constexpr std::size_t kBlock = std::size_t{1} << 16;
-constexpr std::int64_t kLongestTimeUs = 1'000'000'000'000'000;  // thirty years
+// largest time in microseconds, about thirty years
+constexpr std::int64_t kLongestTimeUs = 1'000'000'000'000'000;
 constexpr std::size_t kLongestSchema = 64;
 
-// Field numbers of the .proto file.
+// Field numbers of a node in the .proto file.
 enum NodeField : std::uint8_t {
   kId = 1,
   kName = 2,
@@ -41,6 +45,7 @@ enum NodeField : std::uint8_t {
   kDuration = 7,
   kNodeAttributes = 10,
 };
+// Values of the field `type`.
 enum NodeType : std::uint8_t {
   kInvalid = 0,
   kMetadata = 1,
@@ -52,6 +57,7 @@ enum NodeType : std::uint8_t {
   kCollective = 7,
 };
 
+// The collective for a value of the attribute `comm_type`; unknown for other values.
 CollectiveOp collective_op(std::int64_t comm_type) {
   switch (comm_type) {
     case 0: return CollectiveOp::all_reduce;
@@ -68,20 +74,23 @@ CollectiveOp collective_op(std::int64_t comm_type) {
   }
 }
 
+// An attribute of a node or of the metadata.
 struct Attribute {
   std::string_view name;
   std::string_view text;  // of strings and bytes
-  std::string_view list;  // of int64, as a message
+  std::string_view list;  // a list of int64, as a message
   double number = 0;
-  std::int64_t integer = 0;  // 0 for what is no whole number
+  std::int64_t integer = 0;  // 0 if it is not a whole number
   bool has_number = false;
 };
 
+// Decodes the zigzag encoding of sint32 and sint64.
 std::int64_t zigzag(std::uint64_t value) {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
 
-// The value stands in the field of its type; lists are of no use here.
+// Reads an attribute. The field number depends on the type of the value. Lists other than of int64 are not
+// needed and skipped. False if the message is damaged.
 bool read_attribute(std::string_view message, Attribute& attribute) {
   ProtobufFields f{message};
   const auto whole = [&](std::int64_t value) {
@@ -125,6 +134,7 @@ bool read_attribute(std::string_view message, Attribute& attribute) {
   return !f.damaged();
 }
 
+// Reads a repeated integer field, packed or not, and appends its values. False if it is damaged.
 bool read_ids(const ProtobufFields& f, std::vector<std::uint64_t>& ids) {
   if (!f.is_bytes()) {
     ids.push_back(f.value());
@@ -138,6 +148,7 @@ bool read_ids(const ProtobufFields& f, std::vector<std::uint64_t>& ids) {
   return true;
 }
 
+// Reads a list of integers from its message (field 1). False if it is damaged.
 bool read_list(std::string_view message, std::vector<std::uint64_t>& values) {
   ProtobufFields f{message};
   while (f.next())
@@ -145,7 +156,8 @@ bool read_list(std::string_view message, std::vector<std::uint64_t>& values) {
   return !f.damaged();
 }
 
-// Metadata hold texts in fields 1 and 2 alone; a node has a number in field 1 or fields from 3 on.
+// True for global metadata: only fields 1 and 2, and both are texts. A node has a number in field 1, or
+// fields from 3 on.
 bool is_metadata(std::string_view message) {
   ProtobufFields f{message};
   while (f.next())
@@ -153,6 +165,7 @@ bool is_metadata(std::string_view message) {
   return !f.damaged();
 }
 
+// Builds the graph from messages in the order of the file.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string file) { graph_.file = std::move(file); }
@@ -163,6 +176,8 @@ class GraphBuilder {
     return add_node(message);
   }
 
+  // Resolves all references. Errors: no nodes, an invalid mark of the step, a list of delays with the wrong
+  // length.
   Result<OperationGraph> finish() {
     if (graph_.nodes.empty())
       return Error::at(graph_.file, "the nodes").found("none").expected("operations of a rank");
@@ -173,12 +188,13 @@ class GraphBuilder {
   }
 
  private:
+  // Ranges of one node in ids_ and delays_.
   struct Links {
     std::size_t first = 0, first_control = 0, end = 0;  // in ids_
     std::size_t first_delay = 0, end_delay = 0;         // in delays_
   };
 
-  // The dependencies of a node, once all nodes are known.
+  // Resolves the dependencies of a node. Requires that all nodes are known.
   Status link(std::size_t n, std::vector<std::pair<std::uint32_t, double>>& found) {
     found.clear();
     const Links& links = links_[n];
@@ -205,13 +221,13 @@ class GraphBuilder {
         ++graph_.callers;
       else
         resolve(ids_[i], 0);
-    // Of several on one node, the one that lasts longest.
+    // If there are several dependencies on one node, the one with the longest delay counts.
     std::ranges::sort(found, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     });
     const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
     found.erase(std::unique(found.begin(), found.end(), same), found.end());
-    // A converter leaves out times that round to nothing.
+    // Converters omit durations that round to zero.
     if (from_pytorch_ && graph_.nodes[n].duration_us < 0) graph_.nodes[n].duration_us = 0;
     graph_.nodes[n].first_dependency = graph_.dependencies.size();
     for (const auto& [dependency, delay_us] : found) {
@@ -222,12 +238,14 @@ class GraphBuilder {
     return Ok{};
   }
 
+  // The error for a message that is not valid protobuf.
   [[nodiscard]] Error damaged(std::string_view what) const {
     return Error::at(graph_.file, fmt::format("message {}", messages_))
         .found(fmt::format("{} that does not follow the protobuf format", what))
         .expected("a node of a Chakra execution trace")
         .advice("copy or write the file again");
   }
+  // The error for a field of a node with a value out of range.
   [[nodiscard]] Error wrong(const GraphNode& node, std::string_view field, double value,
                             std::string_view expected) const {
     return Error::at(graph_.file, fmt::format("node {}, {}", node.id, field))
@@ -235,6 +253,7 @@ class GraphBuilder {
         .expected(std::string{expected});
   }
 
+  // Reads the global metadata: schema, rank, and the mark of the step.
   Status add_metadata(std::string_view message) {
     for (ProtobufFields f{message}; f.next();) {
       if (f.number() == 1) {
@@ -253,7 +272,7 @@ class GraphBuilder {
     return Ok{};
   }
 
-  // What our own exports say of the step (chakra_writer.h).
+  // Takes an attribute with which `stepcast` marks the step (chakra_writer.h).
   void take_mark(const Attribute& attribute) {
     if (!attribute.has_number) return;
     if (attribute.name == "step_number") mark_.number = attribute.integer;
@@ -263,6 +282,8 @@ class GraphBuilder {
     if (attribute.name == "step_end_node") end_id_ = static_cast<std::uint64_t>(attribute.integer);
   }
 
+  // Checks the mark of the step and sets it in the graph. The begin node must be on the CPU and wait for
+  // nothing.
   Status resolve_mark() {
     if (!begin_id_ && !end_id_) return Ok{};
     const auto begin = position_.find(begin_id_.value_or(0)), end = position_.find(end_id_.value_or(0));
@@ -284,6 +305,7 @@ class GraphBuilder {
     return Ok{};
   }
 
+  // Reads a node. Metadata nodes are counted and dropped. Errors: damaged fields, an id that occurs twice.
   Status add_node(std::string_view message) {
     GraphNode node;
     Links links{.first = ids_.size(), .first_delay = delays_.size()};
@@ -332,7 +354,7 @@ class GraphBuilder {
           STEPCAST_TRY(take(attribute, node));
           break;
         }
-        default: break;  // inputs, outputs, and what later schemas add
+        default: break;  // inputs, outputs and fields of later schemas
       }
     }
     if (f.damaged()) return damaged("a field");
@@ -344,7 +366,7 @@ class GraphBuilder {
     }
     STEPCAST_TRY(set_kind(type, has_collective_type, node));
     if (exact_us) node.duration_us = *exact_us;
-    // One time that is none costs its node's time, not the file.
+    // An invalid time makes the time of this node unknown, but the file is still read.
     const bool bad_duration =
         (exact_us && *exact_us < 0) || node.duration_us > static_cast<double>(kLongestTimeUs);
     const bool bad_start = node.start_us > 10 * static_cast<double>(kLongestTimeUs);
@@ -366,10 +388,11 @@ class GraphBuilder {
     return Ok{};
   }
 
+  // Sets the kind of a node from its type and attributes.
   Status set_kind(std::uint64_t type, bool has_collective_type, GraphNode& node) const {
     using Kind = GraphNode::Kind;
     switch (type) {
-      // A type that is left out is the first of the enumeration.
+      // protobuf omits a field with the first value of an enumeration.
       case kInvalid: node.kind = has_collective_type ? Kind::collective : Kind::computation; break;
       case kMemoryLoad: node.kind = Kind::memory_load; break;
       case kMemoryStore: node.kind = Kind::memory_store; break;
@@ -381,7 +404,7 @@ class GraphBuilder {
     }
     const bool transfer =
         node.kind == Kind::collective || node.kind == Kind::send || node.kind == Kind::receive;
-    // The operator that asks for a transfer; the transfer is a node of its own.
+    // An operator on the CPU that starts a transfer; the transfer itself is a separate node.
     if (transfer && node.on_cpu && !has_collective_type) node.kind = Kind::computation;
     if (node.kind != Kind::collective) node.op = CollectiveOp::unknown;
     if (node.kind == Kind::collective && !has_collective_type) node.op = CollectiveOp::all_reduce;
@@ -389,7 +412,7 @@ class GraphBuilder {
     return Ok{};
   }
 
-  // Attributes of nodes, by the names that converters and generators write.
+  // Takes an attribute of a node, by the names that converters and generators use.
   Status take(const Attribute& attribute, GraphNode& node) {
     const auto amount = [&](double& to) -> Status {
       if (!attribute.has_number || !(attribute.number >= 0) || std::isinf(attribute.number))
@@ -419,7 +442,7 @@ class GraphBuilder {
     return Ok{};
   }
 
-  // Some writers give both ends; the source is the peer where no destination was named before.
+  // Some writers name both ends. The source is the peer if no destination was named before.
   static bool peer_is_source(const GraphNode& node) { return node.peer < 0; }
 
   static constexpr std::int64_t kHighestRank = std::int64_t{1} << 20;
@@ -429,21 +452,23 @@ class GraphBuilder {
   std::optional<std::uint64_t> begin_id_, end_id_;
   std::uint64_t messages_ = 0;
   bool from_pytorch_ = false;
-  std::unordered_map<std::uint64_t, std::uint32_t> position_;  // by id
+  std::unordered_map<std::uint64_t, std::uint32_t> position_;  // [id] position in nodes
   std::vector<Links> links_;                                   // [node]
+  // References of all nodes, and control dependencies of the current one.
   std::vector<std::uint64_t> ids_, control_;
-  std::vector<std::uint64_t> delays_;  // nanoseconds, as two's complement
+  std::vector<std::uint64_t> delays_;  // nanoseconds in two's complement
   std::string scratch_;
 };
 
+// Reads messages through a buffer that grows to the largest message.
 Result<OperationGraph> read(ByteSource source) {
   const std::string file = source.name();
   GraphBuilder builder{file};
   std::string buffer;
-  std::size_t at = 0;          // of the next byte in `buffer`
-  std::uint64_t consumed = 0;  // bytes before `buffer`
+  std::size_t at = 0;          // position of the next byte in `buffer`
+  std::uint64_t consumed = 0;  // bytes of the file before `buffer`
   bool ended = false;
-  // True if `n` bytes stand ready; false where the file ends before.
+  // True if `n` bytes are available in the buffer; false if the file ends before.
   const auto ensure = [&](std::size_t n) -> Result<bool> {
     while (buffer.size() - at < n && !ended) {
       if (at > 0) {

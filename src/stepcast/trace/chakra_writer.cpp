@@ -1,3 +1,5 @@
+// Writes an operation graph as a Chakra execution trace. The protobuf encoding is written directly, without a
+// library. Field numbers and attribute names are those that chakra_reader.cpp reads.
 #include "stepcast/trace/chakra_writer.h"
 
 #include <algorithm>
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kLongestNanos = std::int64_t{1} << 62;
 
+// Protobuf primitives: a varint, a field with a number, and a field with bytes.
 void put_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7f) | 0x80);
   out += static_cast<char>(value);
@@ -26,9 +29,10 @@ void put_text(std::string& out, std::uint64_t field, std::string_view text) {
   out += text;
 }
 
-// Fields of AttributeProto.
+// Field numbers of AttributeProto by type of the value.
 constexpr std::uint64_t kInt64 = 9, kInt64List = 10, kBool = 27, kString = 29;
 
+// An attribute with an integer or boolean value.
 void put_attribute(std::string& out, std::uint64_t message_field, std::string_view name, std::int64_t value,
                    std::uint64_t type = kInt64) {
   std::string attribute;
@@ -36,6 +40,7 @@ void put_attribute(std::string& out, std::uint64_t message_field, std::string_vi
   put_number(attribute, type, static_cast<std::uint64_t>(value));
   put_text(out, message_field, attribute);
 }
+// An attribute with a text.
 void put_attribute(std::string& out, std::uint64_t message_field, std::string_view name,
                    std::string_view value) {
   std::string attribute;
@@ -44,12 +49,14 @@ void put_attribute(std::string& out, std::uint64_t message_field, std::string_vi
   put_text(out, message_field, attribute);
 }
 
+// The nearest whole number, within the range of the format.
 std::int64_t whole(double value) {
   constexpr auto kLargest = static_cast<double>(kLongestNanos);
   return std::llround(std::clamp(value, -kLargest, kLargest));
 }
 std::int64_t nanos(double us) { return whole(us * 1e3); }
 
+// The value of the field `type`.
 std::uint64_t node_type(const GraphNode& node) {
   switch (node.kind) {
     case GraphNode::Kind::memory_load: return 2;
@@ -62,7 +69,8 @@ std::uint64_t node_type(const GraphNode& node) {
   return 4;
 }
 
-// Operations that Chakra does not have are written as the one that moves the same: grouped sends as an all-to-all.
+// The value of `comm_type`. Chakra has no value for grouped sends and receives; they are written as an
+// all-to-all, which moves the same data.
 std::int64_t collective_type(CollectiveOp op) {
   switch (op) {
     case CollectiveOp::all_reduce: return 0;
@@ -103,7 +111,8 @@ std::string chakra_text(const OperationGraph& graph) {
     put_attribute(message, 2, "step_ends_at_start", graph.step->ends_at_start ? 1 : 0, kBool);
   }
   finish();
-  // Time of a lane so far, as it was and in whole microseconds.
+  // Per lane: exact time so far, and time written in whole microseconds. The difference is carried over, so
+  // that rounding errors do not accumulate.
   std::map<std::pair<bool, std::int64_t>, std::pair<double, std::int64_t>> of_lane;
   constexpr std::uint64_t kAttribute = 10;
   for (const GraphNode& node : graph.nodes) {

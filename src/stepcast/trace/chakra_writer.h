@@ -1,8 +1,10 @@
-// A graph of operations as a Chakra execution trace (.et): what ASTRA-sim and other readers of mlcommons/chakra take.
+// Writes a graph of operations as a Chakra execution trace (.et), which ASTRA-sim and other tools for
+// mlcommons/chakra read.
 //
-// Chakra counts whole microseconds. `duration_micros` of the nodes of one lane add up to their sum all the same; exact
-// durations stand in the attribute `duration_nanos`, delays behind dependencies in `delay_nanos` (one for every data
-// dependency, from the end of the node waited for), where there are any. readers.h takes both, other readers ignore them.
+// Chakra has whole microseconds. The values of `duration_micros` on one lane add up to the rounded sum of the
+// exact durations. Exact durations are in the attribute `duration_nanos`, and delays of dependencies in
+// `delay_nanos` (one per data dependency, from the end of the awaited node), if there are any. The reader of
+// stepcast uses both; other readers ignore them.
 #pragma once
 
 #include <string>
@@ -11,6 +13,7 @@
 
 namespace stepcast {
 
+// Returns the bytes of the file. Never fails; amounts beyond 2^62 are clamped.
 [[nodiscard]] std::string chakra_text(const OperationGraph& graph);
 
 }  // namespace stepcast

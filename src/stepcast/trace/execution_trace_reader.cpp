@@ -1,4 +1,5 @@
-// Reads PyTorch execution traces: a list of nodes in an object, schemas 1.0.1 to 1.1.1.
+// Reads PyTorch execution traces: an object with a list of nodes, schemas 1.0.1 to 1.1.1. The file is read as
+// a stream (json_splitter.h); nodes keep texts of shapes, types and values, which are interpreted later.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -23,6 +24,7 @@ using detail::JsonText;
 
 using namespace std::string_view_literals;
 
+// Limits for untrusted files: number of skip reasons, and depth of nested tensor lists.
 constexpr std::size_t kMostSkipReasons = 100;
 constexpr int kDeepestTensorList = 16;
 
@@ -32,7 +34,7 @@ std::int32_t narrow(std::int64_t value, std::int32_t otherwise) {
   return static_cast<std::int32_t>(value);
 }
 
-// [tensor, storage, offset, numel, itemsize, "device"]; anything else is no tensor.
+// Reads [tensor, storage, offset, numel, itemsize, "device"]. False if the value is not a tensor.
 bool read_tensor(JsonCursor c, TensorUse& tensor) {
   std::int64_t numbers[5] = {};
   std::string_view text;
@@ -56,7 +58,7 @@ bool read_tensor(JsonCursor c, TensorUse& tensor) {
   return true;
 }
 
-// The tensors of a list of values, those in nested lists too.
+// Appends the tensors of a list of values, including those in nested lists.
 void read_tensors(JsonCursor& c, std::vector<TensorUse>& out, int depth) {
   for (c.enter('['); c.next_element();) {
     TensorUse tensor;
@@ -70,6 +72,7 @@ void read_tensors(JsonCursor& c, std::vector<TensorUse>& out, int depth) {
   }
 }
 
+// The raw texts of the elements of a JSON list.
 std::vector<std::string_view> elements_of(std::string_view list) {
   std::vector<std::string_view> items;
   if (list.empty()) return items;
@@ -83,8 +86,8 @@ std::vector<std::string_view> elements_of(std::string_view list) {
 bool is_text(std::string_view json) { return json.size() >= 2 && json.front() == '"'; }
 std::string_view inside(std::string_view text) { return text.substr(1, text.size() - 2); }
 
-// A whole number, or the first element of a tuple: "[5, false]" for a sequence number of point-to-point
-// operations.
+// An integer, or the first element of a tuple: "[5, false]" is the sequence number of a point-to-point
+// operation.
 std::int64_t number_or_first(std::string_view json, std::int64_t otherwise) {
   if (!json.empty() && json.front() == '[') {
     const auto items = elements_of(json);
@@ -95,7 +98,7 @@ std::int64_t number_or_first(std::string_view json, std::int64_t otherwise) {
   return detail::parse_integer(json, value) ? value : otherwise;
 }
 
-// "GenericList[Tensor(float)]" -> "float"
+// The first element type: "GenericList[Tensor(float)]" -> "float"; empty if there is none.
 std::string_view element_type(std::string_view types) {
   constexpr std::string_view kTensor = "Tensor(";
   const std::size_t at = types.find(kTensor);
@@ -104,12 +107,14 @@ std::string_view element_type(std::string_view types) {
   return types.substr(0, types.find(')'));
 }
 
+// Builds an ExecutionTrace from nodes in the order of the file.
 class EtBuilder {
  public:
   explicit EtBuilder(std::string file) : interner_(trace_.names) { trace_.file = std::move(file); }
   EtBuilder(const EtBuilder&) = delete;
   EtBuilder& operator=(const EtBuilder&) = delete;
 
+  // Takes a member of the top-level object: the schema, or the facts of a dry run.
   Status read_header(std::string_view key, std::string_view value) {
     if (key == "stepcast"sv) return detail::read_dry_run(value, trace_.file, trace_);
     if (key != "schema"sv) return Ok{};
@@ -119,7 +124,7 @@ class EtBuilder {
     return Ok{};
   }
 
-  // False when there are more tensors than indices.
+  // Adds a node. False if there are more tensors than 32-bit indices.
   bool add(const EtNodeText& text) {
     if (text.is_merged_event) {
       std::string reason(text.category.raw.empty() ? "no category"sv : text.category.raw.substr(0, 64));
@@ -158,6 +163,7 @@ class EtBuilder {
     return true;
   }
 
+  // Completes the trace. The rank is set if all collectives agree on it.
   ExecutionTrace finish() {
     if (!trace_.dry_run && !ranks_differ_) trace_.rank = rank_;
     const auto n = static_cast<std::uint32_t>(trace_.nodes.size());
@@ -167,7 +173,7 @@ class EtBuilder {
   }
 
  private:
-  // The values without the tensors: few spellings, so that interning them costs little.
+  // The values without tensors, as JSON. There are few different ones, so interning them is cheap.
   NameId scalars(std::string_view values, std::string_view types) {
     if (values.empty()) return {};
     constexpr std::size_t kLongest = 512;
@@ -185,7 +191,7 @@ class EtBuilder {
     return interner_.compact_json(out);
   }
 
-  // The only value is the list, as a text.
+  // Reads process groups from the only value of the node, a text with a JSON list.
   void add_groups(std::string_view values) {
     JsonCursor c(values);
     c.enter('[');
@@ -200,7 +206,7 @@ class EtBuilder {
   }
 
   void add_dry_run(const EtNodeText& text, EtNode& node) {
-    if (!trace_.dry_run) return;  // the header stands in front of the nodes
+    if (!trace_.dry_run) return;  // the header precedes the nodes
     node.stream = narrow(text.stream, -1);
     node.host_waits = text.sync.raw == "stream"sv;
     node.copy = text.copy.raw == "HtoD"sv   ? EtCopy::to_device
@@ -218,9 +224,9 @@ class EtBuilder {
     read_tensors(c, trace_.tensors, 0);
   }
 
-  // The inputs are [tensors,] sequence, process group, rank, name, in-split, out-split[, size | , start,
-  // stride, size]. The name is the only text among them. The process group is a pointer as a number, or
-  // ["name", "description"].
+  // Reads a collective from its inputs: [tensors,] sequence, process group, rank, name, in-split, out-split[,
+  // size | , start, stride, size]. The name is the only text among them and therefore the anchor. The process
+  // group is a pointer as a number, or ["name", "description"].
   void add_collective(const EtNodeText& text, const EtNode& node) {
     EtCollective info;
     const std::vector<std::string_view> items = elements_of(text.inputs);
@@ -252,6 +258,7 @@ class EtBuilder {
     trace_.collectives.push_back(std::move(info));
   }
 
+  // Attributes of newer schemas override the inputs.
   void take_attributes(const EtNodeText& text, EtCollective& info) {
     if (!text.collective_name.raw.empty()) {
       info.op = parse_collective_op(text.collective_name.raw);
@@ -267,10 +274,12 @@ class EtBuilder {
     if (!text.out_split.raw.empty()) read_split(text.out_split, info.out_split);
   }
 
+  // Reads the elements per peer; empty if the text is not a list.
   static void read_split(const JsonText& text, std::vector<std::int64_t>& out) {
     if (!detail::parse_integer_list<std::int64_t>(text.raw, out)) out.clear();
   }
 
+  // The name of a process group; invalid for the default group.
   NameId process_group(std::string_view json) {
     if (!json.empty() && json.front() == '[') {
       const auto items = elements_of(json);
@@ -281,14 +290,16 @@ class EtBuilder {
     return interner_.text({json, false});
   }
 
+  // The total number of elements; -1 without tensors.
   static std::int64_t elements_in(std::span<const TensorUse> tensors) {
     if (tensors.empty()) return -1;
-    std::uint64_t sum = 0;  // damaged files may hold anything
+    std::uint64_t sum = 0;  // unsigned, since damaged files can contain any number
     for (const TensorUse& tensor : tensors) sum += static_cast<std::uint64_t>(tensor.elements);
     return static_cast<std::int64_t>(sum);
   }
 
-  // Where a collective has a root or a peer, the recorded rank is that one's.
+  // True if the recorded rank is this rank. For collectives with a root or a peer it is that of the root or
+  // peer.
   static bool names_own_rank(const EtCollective& info) {
     switch (info.op) {
       case CollectiveOp::all_reduce:
@@ -299,8 +310,10 @@ class EtBuilder {
     }
   }
 
+  // Notes the world rank that follows from a rank in a group. Collectives that disagree make the rank
+  // unknown.
   void note_rank(std::int64_t rank_in_group, std::int64_t start, std::int64_t stride) {
-    constexpr std::int64_t kMost = 1 << 24;  // no job has as many ranks
+    constexpr std::int64_t kMost = 1 << 24;  // more ranks than any job has
     if (rank_in_group > kMost || start < 0 || start > kMost || stride < 1 || stride > kMost) return;
     const std::int64_t rank = start + rank_in_group * stride;
     if (rank > std::numeric_limits<std::int32_t>::max()) return;
@@ -315,6 +328,7 @@ class EtBuilder {
   bool ranks_differ_ = false;
 };
 
+// Reads a whole file. Errors name the node and the byte.
 Result<ExecutionTrace> read_nodes(ByteSource& source) {
   JsonSplitter splitter(source, {"nodes", "traceEvents"});
   EtBuilder builder(source.name());

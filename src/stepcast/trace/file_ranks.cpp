@@ -1,3 +1,4 @@
+// Finds rank numbers in file names, and reads and writes lists of ranks.
 #include "stepcast/trace/file_ranks.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace {
 constexpr std::int32_t kHighestRank = 1 << 20;
 constexpr std::string_view kMark = "{}";
 
+// A rank in the valid range; empty for other texts.
 std::optional<std::int32_t> parse_rank(std::string_view digits) {
   const auto rank = scan<std::int32_t>(digits);
   return rank && *rank >= 0 && *rank <= kHighestRank ? rank : std::nullopt;

@@ -1,3 +1,5 @@
+// Recognises traces of other devices and profilers by the categories of their events, so that the error can
+// name them.
 #include "stepcast/trace/foreign_tracer.h"
 
 #include <algorithm>
@@ -7,8 +9,10 @@
 namespace stepcast {
 namespace {
 
+// A sign of a profiler.
 struct Sign {
-  std::string_view beginning;  // of a category or of the reason of a left-out event, in lower case
+  // Start of a category, or of the reason of a skipped event, in lower case.
+  std::string_view beginning;
   ForeignTracer tracer;
 };
 

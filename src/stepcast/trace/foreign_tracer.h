@@ -1,4 +1,5 @@
-// Profilers whose files look like traces of PyTorch on NVIDIA or AMD GPUs, and hold no GPU work that is read.
+// Profilers with files that look like PyTorch traces of NVIDIA or AMD GPUs but have no GPU work that stepcast
+// reads.
 #pragma once
 
 #include <optional>
@@ -8,12 +9,13 @@
 
 namespace stepcast {
 
+// Texts for the error message.
 struct ForeignTracer {
   std::string_view called;  // "a trace of Intel GPUs (XPU)"
   std::string_view advice;
 };
 
-// Told by the categories of the events that were left out; nothing where they are those of any trace.
+// Recognises the profiler by the categories of the skipped events. Empty if they occur in any trace.
 [[nodiscard]] std::optional<ForeignTracer> foreign_tracer(const RecordedRank& rank);
 
 }  // namespace stepcast

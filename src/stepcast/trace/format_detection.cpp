@@ -1,3 +1,4 @@
+// Detects the format of a trace from its content. JSON documents are read up to the first events or nodes.
 #include <optional>
 #include <string>
 
@@ -14,12 +15,11 @@ namespace {
 using detail::JsonSplitter;
 using detail::LeadingBytes;
 
-// No trace describes itself for longer than this before its list of events begins.
+// Longest header in bytes in front of the list of events.
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 26;
-constexpr std::uint64_t kMostNames = 10000;  // of rows, at the begin of a list of events
+constexpr std::uint64_t kMostNames = 10000;  // row names at the start of a list of events
 
-// Events of Chrome's format have a phase. (A key of an inner object would do as well: this is a guess by
-// content.)
+// Events in Chrome's format have a phase. A key of an inner object would match as well, so this is a guess.
 bool looks_like_event(std::string_view element) {
   return element.front() == '{' && element.find("\"ph\"") != std::string_view::npos;
 }
@@ -29,8 +29,8 @@ bool is_metadata_event(std::string_view element) {
          element.find("\"ph\":\"M\"") != std::string_view::npos;
 }
 
-// Operators of a pipeline name their micro-batch; profilers know of none. Simulators that write such timelines leave it
-// null: nothing was recorded there.
+// Operators of a pipeline timeline have a micro-batch, which profilers do not write. Simulators that write
+// such timelines set it to null; those are not recorded jobs.
 std::optional<TraceFormat> pipeline_format(std::string_view element) {
   constexpr std::string_view kKey = "\"mb_id\":";
   const std::size_t key = element.find(kKey);
@@ -55,7 +55,7 @@ Result<TraceFormat> detect_json(ByteSource& source) {
         break;
       case JsonSplitter::Step::element:
         if (const auto pipeline = pipeline_format(splitter.text())) return *pipeline;
-        // Names of rows say nothing of who wrote them.
+        // Names of rows do not show which program wrote the file, so the next element is examined.
         seen_event = looks_like_event(splitter.text());
         if (seen_event && is_metadata_event(splitter.text()) && splitter.index() < kMostNames) break;
         return seen_event ? TraceFormat::kineto : TraceFormat::other_json;

@@ -1,5 +1,6 @@
-// Reads profiler traces (Kineto's Chrome JSON): a list of events, bare or in an object beside fields that
-// describe the recording, which may stand before or behind it.
+// Reads profiler traces (Chrome JSON of Kineto): a list of events, alone or in an object with other members
+// that describe the recording, in front of or behind the list. The file is read as a stream; each event goes
+// to a builder (rank_builder.h) or a sum (rank_fold.h).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,13 +28,14 @@
 namespace stepcast::detail {
 namespace {
 
+// Facts in the header that change the events.
 struct KinetoHeader {
   std::int64_t base_time_ns = 0;  // added to every `ts`
 };
 
 constexpr std::size_t kMostDevices = 4096;
 
-// A whole number, also one in quotes.
+// An integer, also in quotes; empty for other values.
 std::optional<std::int64_t> integer_value(JsonCursor& c) {
   std::string_view text;
   if (c.peek() == '"') {
@@ -48,12 +50,14 @@ std::optional<std::int64_t> integer_value(JsonCursor& c) {
   return value;
 }
 
+// A non-negative integer of 31 bits.
 std::optional<std::int32_t> small_integer(JsonCursor& c) {
   const auto value = integer_value(c);
   if (!value || *value < 0 || *value > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
   return static_cast<std::int32_t>(*value);
 }
 
+// A text with escapes resolved, or the raw text of another value.
 std::string text_value(JsonCursor& c) {
   std::string out;
   if (c.peek() == '"') {
@@ -65,6 +69,7 @@ std::string text_value(JsonCursor& c) {
   return out;
 }
 
+// Reads rank and world size.
 void read_distributed_info(std::string_view value, RecordedRank& rank) {
   JsonCursor c(value);
   if (c.peek() != '{') return;
@@ -78,6 +83,7 @@ void read_distributed_info(std::string_view value, RecordedRank& rank) {
       c.skip_value();
 }
 
+// Reads the properties of one GPU.
 DeviceProperties read_device(JsonCursor& c) {
   DeviceProperties device;
   std::string_view key;
@@ -97,6 +103,7 @@ DeviceProperties read_device(JsonCursor& c) {
   return device;
 }
 
+// Reads the list of GPUs; keeps none if the list is damaged.
 void read_devices(std::string_view value, RecordedRank& rank) {
   JsonCursor c(value);
   if (c.peek() != '[') return;
@@ -109,9 +116,9 @@ void read_devices(std::string_view value, RecordedRank& rank) {
   if (!c.failed()) rank.devices = std::move(devices);
 }
 
-// Takes what a member beside the events tells about the rank. Unknown members and members of unexpected shape are passed
-// over: they describe the recording, no event depends on them. `baseTimeNanoseconds` is the exception, it must be a
-// whole number. Behind `value` must be padding, see JsonCursor. Errors do not name the file.
+// Takes what a member of the top-level object says about the rank. Unknown members and members of unexpected
+// form are ignored, since no event depends on them. The exception is `baseTimeNanoseconds`, which must be an
+// integer. Padding must follow `value`, see JsonCursor. Errors do not name the file.
 Status read_kineto_header(std::string_view key, std::string_view value, RecordedRank& rank,
                           KinetoHeader& header) {
   if (key == "schemaVersion") {
@@ -144,6 +151,7 @@ using detail::JsonSplitter;
 
 constexpr std::string_view kOfOtherSteps = "of other steps";
 
+// "traceEvents[12] at byte 3456", for errors.
 std::string event_place(const JsonSplitter& splitter, std::size_t position) {
   std::string place(splitter.key());
   place += '[' + std::to_string(splitter.index()) + "] at byte ";
@@ -151,10 +159,12 @@ std::string event_place(const JsonSplitter& splitter, std::size_t position) {
   return place;
 }
 
-// Events that are written as a begin and an end of one row: the innermost open one ends first.
+// Combines events that are written as begin and end. On each row the innermost open event ends first. An end
+// without a begin is passed on, so that it is counted as skipped.
 class EventPairs {
  public:
-  // True where `event`, read from `text`, is to be passed on: it is complete, or was completed by its end.
+  // True if `event`, read from `text`, is complete: a complete event, or a begin event that this end
+  // completes. It is then replaced by the complete event.
   bool completes(std::string_view text, detail::KinetoEvent& event) {
     if (event.pair == '\0') return true;
     std::vector<std::string>& open = open_[row_of(event)];
@@ -165,8 +175,7 @@ class EventPairs {
       open.back().append(JsonSplitter::kPadding, ' ');
       return false;
     }
-    if (open.empty() || event.reason != detail::kWithoutPair)
-      return true;  // an end of nothing, which is counted
+    if (open.empty() || event.reason != detail::kWithoutPair) return true;  // an end without a begin
     const std::int64_t end_ns = event.start_ns;
     text_ = std::move(open.back());
     open.pop_back();
@@ -181,7 +190,7 @@ class EventPairs {
     }
     return true;
   }
-  // Those that nothing ended.
+  // Passes on the events that were never ended, as skipped events.
   template <class OnEvent>
   void finish(const OnEvent& on_event) {
     for (; n_open_ > 0; --n_open_) {
@@ -192,9 +201,11 @@ class EventPairs {
   }
 
  private:
+  // Limit of open events, for damaged files.
   static constexpr std::size_t kMostOpen = 1 << 16;
   using Row = std::pair<std::int64_t, std::int64_t>;
   static Row row_of(const detail::KinetoEvent& event) { return {event.pid.number, event.tid.number}; }
+  // Marks an event as skipped because its counterpart is missing.
   static bool skips(detail::KinetoEvent& event) {
     event.event_class = detail::EventClass::skip;
     event.reason = detail::kWithoutPair;
@@ -203,10 +214,10 @@ class EventPairs {
 
   std::map<Row, std::vector<std::string>> open_;
   std::size_t n_open_ = 0;
-  std::string text_;  // of the event that was completed last
+  std::string text_;  // text of the event completed last
 };
 
-// Calls `on_event` with every event and puts what stands beside the events into `rank` and `header`.
+// Calls `on_event` with every event, and puts the other members into `rank` and `header`.
 template <class OnEvent>
 Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHeader& header,
                       const OnEvent& on_event) {
@@ -264,6 +275,8 @@ Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHead
   }
 }
 
+// Reads a file into a RecordedRank. `only`: keep the events of one step. `fold`: add events to it and keep
+// none.
 Result<RecordedRank> read_events(ByteSource& source, const StepSelection* only,
                                  detail::RankFold* fold = nullptr) {
   detail::RankBuilder builder(source.name(), fold);
@@ -307,7 +320,8 @@ Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOp
 
 namespace {
 
-// Whether a replay of the file finds a step, where adding up its events leaves that open.
+// Decides whether a replay of the file finds a step, by reading that step. Used if the sums of events leave
+// it open.
 Status read_step_to_replay(const std::filesystem::path& file, ReplayCheck check, const ReadOptions& options) {
   STEPCAST_ASSIGN(StepSelection selection, scan_steps(file, options));
   ReadOptions how = options;
@@ -321,6 +335,8 @@ Status read_step_to_replay(const std::filesystem::path& file, ReplayCheck check,
 
 }  // namespace
 
+// Tries with bounded memory first. If the events are in an unusual order, the file is read again without the
+// bound.
 Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, ReplayCheck check,
                                         const ReadOptions& options) {
   for (bool bounded = true;; bounded = false) {
@@ -351,6 +367,7 @@ Result<StepSelection> scan_steps(const std::filesystem::path& file, const ReadOp
   return selection;
 }
 
+// Reads only the members in front of the events.
 Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path& file) {
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
   JsonSplitter splitter(source, {"traceEvents", "nodes"});

@@ -1,5 +1,5 @@
-// The work of one rank as a graph: operations, what each waits for, and as much of their times and sizes as the file
-// has. Chakra execution traces (.et) are such graphs.
+// The work of one rank as a graph: operations, their dependencies, and times and sizes as far as the file
+// contains them. Chakra execution traces (.et) are read into it.
 #pragma once
 
 #include <cstddef>
@@ -16,67 +16,76 @@
 
 namespace stepcast {
 
+// An operation.
 struct GraphNode {
+  // memory_load and memory_store are copies to and from the GPU.
   enum class Kind : std::uint8_t { computation, memory_load, memory_store, collective, send, receive };
 
   std::uint64_t id = 0;
   NameId name;
   Kind kind = Kind::computation;
   bool on_cpu = false;
-  // Thread or stream; nodes of one run one after the other. -1: not told, all such nodes of a kind share one.
+  // Thread or stream. Nodes with the same one run one after another. -1: not recorded; such nodes of one kind
+  // share a lane.
   std::int64_t lane = -1;
-  double start_us = -1;     // on the clock of the file; -1: not recorded
-  double duration_us = -1;  // -1: not recorded
-  double flops = -1;        // -1: not told
-  double bytes = -1;        // moved by a computation; what this rank puts into a transfer; -1: not told
-  CollectiveOp op = CollectiveOp::unknown;               // of a collective
-  NameId group;                                          // process group; invalid: not told
-  std::int32_t peer = -1;                                // of a send or receive; -1: not told
-  std::int64_t tag = 0;                                  // tells transfers between two ranks apart
-  std::size_t first_dependency = 0, end_dependency = 0;  // in OperationGraph::dependencies
+  double start_us = -1;     // microseconds on the clock of the file; -1: not recorded
+  double duration_us = -1;  // microseconds; -1: not recorded
+  double flops = -1;        // -1: not recorded
+  // Bytes moved by a computation, or input of this rank to a transfer; -1: not recorded.
+  double bytes = -1;
+  CollectiveOp op = CollectiveOp::unknown;               // only for a collective
+  NameId group;                                          // process group; invalid: not recorded
+  std::int32_t peer = -1;                                // of a send or receive; -1: not recorded
+  std::int64_t tag = 0;                                  // distinguishes transfers between two ranks
+  std::size_t first_dependency = 0, end_dependency = 0;  // range in OperationGraph::dependencies
 };
+// A text for users: "memory load".
 [[nodiscard]] std::string_view to_string(GraphNode::Kind kind);
 
-// Which part of a graph is the step of its rank. Without it, the step is all there is: from the first start to the last
-// end.
+// The part of a graph that is the step of its rank. Without a mark, the step is the whole graph, from the
+// first start to the last end.
 struct StepMark {
   std::int64_t number = -1;      // N of ProfilerStep#N; -1: not known
-  double start_us = 0;           // on the clock of all ranks
-  std::uint32_t begin_node = 0;  // position of the node that lasts until the rank begins
-  std::uint32_t end_node = 0;    // position of the node with whose end the step ends,
+  double start_us = 0;           // microseconds on the clock of all ranks
+  std::uint32_t begin_node = 0;  // node that represents the time before the rank starts
+  std::uint32_t end_node = 0;    // the step ends with the end of this node,
   bool ends_at_start = false;    // or with its start
 };
 
+// The graph of one rank.
 struct OperationGraph {
   std::string file;
-  std::string schema;                // as the file says, may be empty
-  std::optional<std::int32_t> rank;  // as the file says
+  std::string schema;                // version of the schema in the file; may be empty
+  std::optional<std::int32_t> rank;  // rank in the file
   std::optional<StepMark> step;
   StringTable names;
   std::vector<GraphNode> nodes;             // in the order of the file
   std::vector<std::uint32_t> dependencies;  // positions in `nodes`
-  // [dependency] from the end of the node waited for, in microseconds; negative: before its end. Empty: none.
+  // [dependency] microseconds from the end of the awaited node; negative: before its end. Empty: all 0.
   std::vector<double> delays_us;
-  std::uint64_t dangling = 0;  // dependencies on nodes that are not in the file
-  // Control dependencies that name the caller of an operator instead of what it waits for: converters from
-  // PyTorch write them so. Left out.
+  std::uint64_t dangling = 0;  // dependencies on missing nodes, left out
+  // Control dependencies that name the caller of an operator instead of something it waits for, left out.
+  // Converters from PyTorch write them.
   std::uint64_t callers = 0;
   std::uint64_t metadata_nodes = 0;  // left out
-  std::uint64_t bad_times = 0;       // nodes whose duration or start is none, and counts as not recorded
+  std::uint64_t bad_times = 0;       // nodes with an invalid time, which counts as not recorded
 
+  // Positions of the nodes that a node waits for.
   [[nodiscard]] std::span<const std::uint32_t> dependencies_of(const GraphNode& node) const {
     return {dependencies.data() + node.first_dependency, node.end_dependency - node.first_dependency};
   }
 };
 
+// Counts for `stepcast inspect`.
 struct OperationGraphSummary {
   std::map<std::string_view, std::size_t> nodes_by_kind;  // "computation on the CPU", "send", ...
   std::map<CollectiveOp, std::size_t> collectives;        // by operation
-  std::size_t with_duration = 0;                          // nodes with a time of their own
-  std::size_t with_amounts = 0;                           // of the others, those that a platform can price
-  double recorded_gpu_ms = 0;  // sum of the durations of nodes that are not on the CPU
-  double transfer_bytes = 0;   // of collectives and sends, as written
+  std::size_t with_duration = 0;                          // nodes with a recorded duration
+  std::size_t with_amounts = 0;                           // nodes without duration that a platform can price
+  double recorded_gpu_ms = 0;                             // sum over nodes that are not on the CPU
+  double transfer_bytes = 0;                              // bytes of collectives and sends in the file
 };
+// Counts the nodes of a graph by kind and by known amounts.
 [[nodiscard]] OperationGraphSummary summarize(const OperationGraph& graph);
 
 }  // namespace stepcast

@@ -1,3 +1,4 @@
+// Reads pipeline timelines. Each event is parsed as a whole, since it is small; the list is read as a stream.
 #include "stepcast/trace/pipeline_timeline.h"
 
 #include <algorithm>
@@ -18,16 +19,19 @@ namespace {
 
 using detail::JsonSplitter;
 
+// Limits, and the layout of thread numbers (pipeline_timeline.h).
 constexpr std::int64_t kLanesPerRank = 5;
 constexpr std::int64_t kHighestThread = kLanesPerRank << 20;
 constexpr std::int64_t kLongestTimelineUs = 1'000'000'000'000'000;
 
+// The number `key`; empty if it is missing.
 std::optional<double> number(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   if (value == nullptr || !value->is_number()) return std::nullopt;
   return value->number();
 }
 
+// The integer `key` from 0 to `largest`; empty for other values.
 std::optional<std::int64_t> whole_number(const JsonValue& object, std::string_view key,
                                          std::int64_t largest) {
   const std::optional<double> value = number(object, key);
@@ -36,10 +40,12 @@ std::optional<std::int64_t> whole_number(const JsonValue& object, std::string_vi
   return static_cast<std::int64_t>(*value);
 }
 
+// Collects the operators of a file.
 class TimelineBuilder {
  public:
   explicit TimelineBuilder(std::string file) { timeline_.file = std::move(file); }
 
+  // Adds one event. Metadata events are ignored. Errors: an operator without name, thread or step.
   Status add(std::string_view text, std::uint64_t index) {
     const auto wrong = [&](std::string found, std::string expected) {
       return Error::at(timeline_.file, fmt::format("[{}]", index))
@@ -59,7 +65,7 @@ class TimelineBuilder {
     if (!thread) return wrong("an operator without thread number", "\"tid\": 5 x rank + lane");
     if (!step) return wrong("an operator without step", "\"args\": {\"step\": N, ...}");
     constexpr auto kLongest = static_cast<double>(kLongestTimelineUs);
-    // One time that is none costs its operator, not the file.
+    // An invalid time drops this operator, but the file is still read.
     if (!start || std::abs(*start) > kLongest || !duration || *duration < 0 || *duration > kLongest) {
       ++timeline_.bad_times;
       return Ok{};

@@ -1,3 +1,6 @@
+// Writes and reads rank files. One function describes the tables for both directions
+// (detail/table_columns.h). A reader checks all numbers that other code relies on, since a file can be
+// damaged.
 #include "stepcast/trace/rank_file.h"
 
 #include <algorithm>
@@ -27,10 +30,11 @@ using detail::table;
 using detail::Table;
 
 constexpr std::string_view kMagic = "stepcast-rank ", kHead = "stepcast-rank 4\n";
-// The most content of a small file, and for each byte of a large one (recordings have 5 to 14): a guard against decompression bombs.
+// Limits against decompression bombs: content of a small file in bytes, and content per byte of a large file.
+// Recordings have 5 to 14.
 constexpr std::uint64_t kContentOfAny = std::uint64_t{1} << 24U, kContentOfAByte = 64;
 
-// Of equal starts the longest first.
+// True if rows are ordered by start, longest first among equal starts, and no duration is negative.
 template <class Rows>
 bool ascends_and_lasts(const Rows& rows) {
   return std::ranges::all_of(rows, [](const auto& row) { return row.duration >= Nanoseconds{0}; }) &&
@@ -39,17 +43,20 @@ bool ascends_and_lasts(const Rows& rows) {
          });
 }
 
+// True if all rows have a name.
 template <class Rows>
 bool is_named(const Rows& rows) {
   return std::ranges::all_of(rows, [](const auto& row) { return row.name.valid(); });
 }
 
+// True if all values of an enumeration are in its range.
 template <class Row, class Enum>
 bool is_one_of(const std::vector<Row>& rows, Enum Row::*field, Enum last) {
   return std::ranges::all_of(rows,
                              [&](const Row& row) { return row.*field >= Enum{} && row.*field <= last; });
 }
 
+// True if all references to collectives are -1 or valid positions.
 template <class Rows>
 bool points_into(const Rows& rows, std::size_t n_collectives) {
   return std::ranges::all_of(rows, [&](const auto& row) {
@@ -57,7 +64,7 @@ bool points_into(const Rows& rows, std::size_t n_collectives) {
   });
 }
 
-// What other readers see to, and everything behind them relies on.
+// Checks the invariants of RecordedRank that other readers guarantee and later code relies on.
 bool is_consistent(const RecordedRank& rank) {
   const auto on_thread = [&](const auto& row) {
     return row.thread.valid() && row.thread.index() < rank.threads.size();
@@ -76,6 +83,7 @@ bool is_consistent(const RecordedRank& rank) {
          points_into(rank.gpu_ops, rank.collective_infos.size());
 }
 
+// The same for execution traces.
 bool is_consistent(const ExecutionTrace& trace) {
   return is_one_of(trace.collectives, &EtCollective::op, CollectiveOp::barrier) &&
          is_one_of(trace.collectives, &EtCollective::dtype, DType::boolean) &&
@@ -86,8 +94,7 @@ bool is_consistent(const ExecutionTrace& trace) {
          });
 }
 
-// ---- what a file holds
-
+// Tables of the CPU side.
 void host(ColumnFile& file, RecordedRank& rank, Names& names) {
   table(file, "threads", rank.threads)
       .add("pid", &RecordedThread::pid)
@@ -115,6 +122,8 @@ void host(ColumnFile& file, RecordedRank& rank, Names& names) {
       .add("external_id", &RuntimeCall::external_id, Coding::changes);
 }
 
+// Tables of the GPU side. blocks_per_sm is stored as difference to blocks / number of SMs, its expected
+// value.
 void gpu(ColumnFile& file, RecordedRank& rank, Names& names) {
   table(file, "devices", rank.devices)
       .add("id", &DeviceProperties::id)
@@ -169,6 +178,7 @@ void gpu(ColumnFile& file, RecordedRank& rank, Names& names) {
       .add("out_split", &CollectiveInfo::out_split);
 }
 
+// Tables of the execution trace.
 void execution_trace(ColumnFile& file, ExecutionTrace& trace) {
   Table<ExecutionTrace>{file, "execution_trace", {&trace, 1}}
       .add("schema", &ExecutionTrace::schema)
@@ -217,6 +227,7 @@ void execution_trace(ColumnFile& file, ExecutionTrace& trace) {
       .add("out_split", &EtCollective::out_split);
 }
 
+// All tables of a file in their order.
 void all_columns(ColumnFile& file, RankFile& content) {
   Table<RankFile>{file, "file", {&content, 1}}.add("step", &RankFile::step);
   RecordedRank& rank = content.rank;
@@ -237,10 +248,10 @@ void all_columns(ColumnFile& file, RankFile& content) {
   if (content.execution_trace) execution_trace(file, *content.execution_trace);
 }
 
-// ---- texts
-
+// Codes in the column of texts: end of a text, and a zero byte inside a text.
 constexpr std::int64_t kEnd = 0, kZero = 256;
 
+// The characters of all texts, each text followed by kEnd.
 std::vector<std::int64_t> spelled(const StringTable& texts) {
   std::vector<std::int64_t> letters;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -251,7 +262,7 @@ std::vector<std::int64_t> spelled(const StringTable& texts) {
   return letters;
 }
 
-// False: a letter is none, or a text stands there twice.
+// Reads the texts. False if a code is not a character or a text occurs twice.
 bool read_texts(const std::vector<std::int64_t>& letters, StringTable& texts) {
   std::string text;
   for (const std::int64_t letter : letters) {
@@ -267,8 +278,7 @@ bool read_texts(const std::vector<std::int64_t>& letters, StringTable& texts) {
   return text.empty();
 }
 
-// ---- files
-
+// The error for a damaged file.
 Error damaged(const std::string& name, std::string found) {
   return Error::at(name, "content")
       .found(std::move(found))
@@ -276,6 +286,7 @@ Error damaged(const std::string& name, std::string found) {
       .advice("copy the file again, or import the trace again");
 }
 
+// The error for a file of another version, with the command to write it again.
 Error of_another_version(const std::string& name, std::string_view content) {
   return Error::at(name, "version")
       .found(detail::quote_for_message(content.substr(0, content.find('\n'))))
@@ -283,6 +294,7 @@ Error of_another_version(const std::string& name, std::string_view content) {
       .advice(fmt::format("write it again with this version: stepcast import TRACE -o {}", name));
 }
 
+// Reads a source to its end.
 Result<std::string> content_of(ByteSource& source) {
   std::string content;
   std::size_t size = 0;
@@ -296,10 +308,12 @@ Result<std::string> content_of(ByteSource& source) {
   return content;
 }
 
+// The limit of the decompressed content for a file of this size.
 ByteSource::Options most_content(std::uint64_t file_bytes) {
   return {.progress = {}, .max_bytes = std::max(kContentOfAny, kContentOfAByte * file_bytes)};
 }
 
+// Reads a decompressed file. Special steps and step sizes are not stored but computed from the events.
 Result<RankFile> parse_content(std::string_view content, const std::string& name) {
   if (!is_rank_file(content)) {
     return Error::at(name, "content")
@@ -323,7 +337,7 @@ Result<RankFile> parse_content(std::string_view content, const std::string& name
   if (file.execution_trace) file.execution_trace->file = name;
   file.rank.file = name;
   detail::tell_steps_apart(file.rank);
-  if (file.step)  // of the others some operators are here
+  if (file.step)  // only some operators of other steps are in the file
     std::erase_if(file.rank.step_sizes, [&](const StepSize& work) { return work.number != *file.step; });
   return file;
 }
@@ -336,7 +350,7 @@ Result<std::string> rank_file_bytes(const RankFile& file) {
   StringTable texts;
   Columns tables, first;
   ColumnFile sink{tables, texts};
-  all_columns(sink, const_cast<RankFile&>(file));  // a writer only looks
+  all_columns(sink, const_cast<RankFile&>(file));  // writing does not change it
   std::vector<std::int64_t> letters = spelled(texts);
   first.column("texts", Coding::values, letters);
   return gzip_compress(fmt::format("{}{}{}", kHead, first.bytes(), tables.bytes()));

@@ -1,4 +1,4 @@
-// Readers of trace files. The format is told from the content, never from the file's name.
+// Readers of trace files. The format is always detected from the content, not from the name.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ namespace stepcast {
 class ByteSource;     // byte_source.h
 class StepSelection;  // step_selection.h
 
+// The formats that are distinguished.
 enum class TraceFormat : std::uint8_t {
   kineto,
   execution_trace,
@@ -26,28 +27,36 @@ enum class TraceFormat : std::uint8_t {
   other_json,
   unknown
 };
+// The name in JSON output: "kineto".
 [[nodiscard]] std::string_view to_string(TraceFormat format);
 
+// Options of all readers.
 struct ReadOptions {
-  // Called now and then with the compressed bytes read so far and in total.
+  // Called repeatedly with the bytes read so far and in total (compressed size).
   ProgressReport progress;
-  // Refuses files that inflate beyond this (a guard against decompression bombs).
+  // Files that decompress to more bytes are refused, as a guard against decompression bombs.
   std::uint64_t max_inflated_bytes = std::uint64_t{1} << 40;
-  // Of a profiler trace keep what this has chosen; events of other steps are counted as skipped. Null: everything.
+  // For profiler traces: keep only the events of the chosen step; events of other steps are counted as
+  // skipped. Null: keep all.
   const StepSelection* only = nullptr;
 };
 
-// Looks at the first part of the (inflated) file only.
+// Detects the format. Examines only the first part of the decompressed file. Errors: a file that cannot be
+// read, an empty file, an archive or another known format that is not a trace.
 [[nodiscard]] Result<TraceFormat> detect_trace_format(const std::filesystem::path& file);
+// The same for an open source. It reads ahead, so the source cannot be read from its start afterwards.
 [[nodiscard]] Result<TraceFormat> detect_trace_format(ByteSource& source);
 
-// The rank that a profiler trace names before its events; reads no event. Nothing where it names none there.
+// The rank that a profiler trace names in front of its events; no event is read. Empty if it names none
+// there.
 [[nodiscard]] Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path& file);
 
-// The steps of a profiler trace, and what each of them needs; keeps no event.
+// First pass over a large profiler trace: its steps, and which events each of them needs. Keeps no event.
 [[nodiscard]] Result<StepSelection> scan_steps(const std::filesystem::path& file,
                                                const ReadOptions& options = {});
 
+// Read a whole file. Errors: a file that cannot be read, another format, damaged JSON or protobuf. Invalid
+// times and unknown events are counted in the result and are not errors.
 [[nodiscard]] Result<RecordedRank> read_kineto(const std::filesystem::path& file,
                                                const ReadOptions& options = {});
 [[nodiscard]] Result<ExecutionTrace> read_execution_trace(const std::filesystem::path& file,
@@ -55,7 +64,7 @@ struct ReadOptions {
 [[nodiscard]] Result<OperationGraph> read_chakra(const std::filesystem::path& file,
                                                  const ReadOptions& options = {});
 
-// The same from memory (plain or gzip), for tests and fuzzing; `name` stands for the file in errors.
+// The same from memory (plain or gzip), for tests and fuzzing. `name` is used in errors.
 [[nodiscard]] Result<RecordedRank> parse_kineto(std::string_view content, std::string name);
 [[nodiscard]] Result<ExecutionTrace> parse_execution_trace(std::string_view content, std::string name);
 [[nodiscard]] Result<OperationGraph> parse_chakra(std::string_view content, std::string name);

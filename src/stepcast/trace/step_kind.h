@@ -1,5 +1,5 @@
-// What sets a recorded step apart from those around it, told by what is in it: calls and annotations by their names,
-// frames of Python, copies to the host, a backward pass that is not there. Its length alone says nothing.
+// Why a recorded step differs from the others, derived from its content: names of calls, annotations and
+// Python frames, copies to the host, a missing backward pass. Its length alone does not count.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,18 @@
 
 namespace stepcast {
 
+// The reasons that are distinguished.
 enum class StepKind : std::uint8_t {
   ordinary,
-  loader,      // waits for its data loader
+  loader,      // it waits for its data loader
   profiler,    // a profiler starts or stops
-  checkpoint,  // is written: named so, or much is copied to the host
-  evaluation,  // named so, or without the backward pass that most steps have
-  start_up,    // code is compiled or loaded, memory allocated
+  checkpoint,  // a checkpoint is written: by name, or much data is copied to the host
+  evaluation,  // by name, or without the backward pass that most steps have
+  start_up,    // code is compiled or loaded, or memory is allocated
 };
+// The name in JSON output: "start_up".
 [[nodiscard]] std::string_view to_string(StepKind kind);
-// "waits for its data loader".
+// A text for users: "waits for its data loader".
 [[nodiscard]] std::string_view describe(StepKind kind);
 
 // A step that is not ordinary.

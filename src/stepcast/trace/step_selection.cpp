@@ -1,3 +1,6 @@
+// Selects the events of one step in two passes over a file. The first pass keeps 16 bytes per call and piece
+// of GPU work; choose() derives the correlations that belong to the step; the second pass asks keeps() for
+// every event.
 #include "stepcast/trace/step_selection.h"
 
 #include <algorithm>
@@ -26,17 +29,19 @@ namespace {
 using detail::EventClass;
 using detail::KinetoEvent;
 
-// Times are those of the file (`ts`), in nanoseconds.
+// All times are those of the file (`ts`), in nanoseconds.
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr auto kToleranceNs = static_cast<std::int64_t>(detail::kClockToleranceUs * 1e3);
 
 using Row = std::pair<std::int64_t, std::int64_t>;  // pid, tid
 
+// A step mark.
 struct Mark {
   std::int64_t number = 0, start_ns = 0, end_ns = 0;
   Row row;
 };
 
+// Facts about calls and GPU work that the first pass keeps.
 struct Call {
   std::int64_t correlation = -1, start_ns = 0;
 };
@@ -45,12 +50,12 @@ struct GpuEnd {
   std::int64_t correlation = -1, end_ns = 0;
 };
 
-// What gzip makes of profiler traces, more or less (docs/recording.md).
+// Typical compression ratio of profiler traces with gzip (docs/recording.md).
 constexpr std::uint64_t kDeflation = 16;
 
 std::int64_t end_of(const KinetoEvent& event) { return event.start_ns + event.duration_ns; }
 
-// The rows of a file, of which there are few, one after the other.
+// The set of rows of a file. There are few rows, and consecutive events often have the same one.
 class Rows {
  public:
   void insert(const KinetoEvent& event) {
@@ -77,16 +82,19 @@ struct StepSelection::Impl {
   detail::ChunkedList<Call> call_list;
   detail::ChunkedList<GpuEnd> work_list;
   std::vector<Call> calls;   // between finish() and choose()
-  std::vector<GpuEnd> work;  // the same, by correlation
+  std::vector<GpuEnd> work;  // the same, sorted by correlation
   Rows cpu_rows, gpu_rows;
   std::int64_t first_work_end_ns = kNever;
 
   std::optional<Mark> chosen;
   bool all_operators = false;
-  // Correlations of calls inside the step, and of GPU work that was launched before its end and ends behind its begin.
+  // Correlations of calls inside the step, and of GPU work that was launched before the end of the step and
+  // ends after its start.
   std::unordered_set<std::int64_t> correlations;
-  std::vector<std::int64_t> early_ns;  // when the latter of these were called before the step, ascending
+  // Starts of calls before the step that launched such work, ascending.
+  std::vector<std::int64_t> early_ns;
 
+  // True if GPU work has this correlation. Requires sorted `work`.
   [[nodiscard]] bool starts_work(std::int64_t correlation) const {
     const auto at = std::partition_point(work.begin(), work.end(),
                                          [&](const GpuEnd& w) { return w.correlation < correlation; });
@@ -139,7 +147,7 @@ void StepSelection::add(const KinetoEvent& event) {
 
 void StepSelection::finish() {
   Impl& all = *impl_;
-  // Marks are shown a second time on the rows of GPU streams.
+  // Marks occur a second time on the rows of GPU streams; those are dropped.
   std::erase_if(all.marks, [&](const Mark& mark) {
     return all.gpu_rows.contains(mark.row) && !all.cpu_rows.contains(mark.row);
   });
@@ -198,7 +206,7 @@ void StepSelection::choose(std::int64_t step, bool all_operators) {
     }
     std::ranges::sort(all.early_ns);
   }
-  std::vector<Call>{}.swap(all.calls);  // an assignment would keep their memory
+  std::vector<Call>{}.swap(all.calls);  // an assignment would not free their memory
   std::vector<GpuEnd>{}.swap(all.work);
 }
 
@@ -221,7 +229,7 @@ bool StepSelection::keeps(const KinetoEvent& event) const {
     case EventClass::runtime:
     case EventClass::sync: return belongs;
     case EventClass::op:
-    case EventClass::annotation: {  // which know the work of what they launched
+    case EventClass::annotation: {  // operators that launched this work are needed to know what it does
       const auto launch = std::ranges::lower_bound(all.early_ns, start);
       return launch != all.early_ns.end() && *launch <= end;
     }

@@ -1,3 +1,5 @@
+// Groups steps by the shapes of their tensors. The size of a step is a single number per rank; steps are in
+// one group if their sizes agree within 1 % on all ranks.
 #include "stepcast/trace/step_shapes.h"
 
 #include <algorithm>
@@ -14,10 +16,12 @@
 namespace stepcast {
 namespace {
 
-// Sizes that differ by less are of one shape, as in retrace/other_shapes.cpp. Assumed (docs/constants.md).
+// Sizes with a smaller relative difference are equal, as in retrace/other_shapes.cpp. Assumed
+// (docs/constants.md).
 constexpr double kSameSize = 0.01;
 
-// Products, convolutions and attentions by their names: "aten::addmm", "aten::_scaled_dot_product_flash_attention".
+// True for GEMMs, convolutions and attention operators, by name: "aten::addmm",
+// "aten::_scaled_dot_product_flash_attention".
 bool has_a_size(std::string_view op) {
   constexpr std::array<std::string_view, 3> kAnywhere{"conv", "attention", "attn"};
   if (op.starts_with("aten::") && op.find("mm") != std::string_view::npos) return true;
@@ -25,14 +29,17 @@ bool has_a_size(std::string_view op) {
                              [&](std::string_view word) { return op.find(word) != std::string_view::npos; });
 }
 
+// Drops special steps, unless all are special.
 void keep_ordinary(std::vector<StepLength>& steps) {
   if (!std::ranges::all_of(steps, &StepLength::is_special)) std::erase_if(steps, &StepLength::is_special);
 }
 
+// True if the size is known on some rank.
 bool is_known(const StepLength& step) {
   return std::ranges::any_of(step.size, [](double size) { return size > 0; });
 }
 
+// The step of median length. With an even number, the later of the two middle ones.
 const StepLength& median_of(std::vector<StepLength>& steps) {
   std::ranges::sort(steps, [](const StepLength& a, const StepLength& b) {
     return a.us != b.us ? a.us < b.us : a.number < b.number;
@@ -42,7 +49,8 @@ const StepLength& median_of(std::vector<StepLength>& steps) {
   return steps[middle - 1];
 }
 
-// Which sizes of a rank are the same: the smallest that is left and those that are hardly larger.
+// Assigns numbers to sizes of a rank: sizes within kSameSize of the smallest remaining one are equal. O(n log
+// n).
 std::vector<std::uint32_t> kinds_of(const std::vector<double>& sizes) {
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -60,7 +68,7 @@ std::vector<std::uint32_t> kinds_of(const std::vector<double>& sizes) {
   return kinds;
 }
 
-// The steps of each shape, those whose size is not known by themselves.
+// The steps of each shape, the largest group first. Steps of unknown size form a separate group.
 std::vector<std::vector<StepLength>> by_shape(std::vector<StepLength> steps) {
   keep_ordinary(steps);
   std::vector<std::vector<std::uint32_t>> kinds(steps.size());
@@ -88,7 +96,7 @@ std::vector<std::vector<StepLength>> by_shape(std::vector<StepLength> steps) {
 
 double size_by_shapes(std::string_view op, std::string_view input_dims) {
   if (!has_a_size(op)) return 0;
-  double sum = 0, elements = 1;  // the first of logarithms
+  double sum = 0, elements = 1;  // `sum` is a sum of logarithms
   int tensors = 0, extents = 0;
   for (std::size_t i = 0; i < input_dims.size();) {
     const char c = input_dims[i];

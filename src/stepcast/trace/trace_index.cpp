@@ -1,3 +1,5 @@
+// Builds lookup tables for a recorded rank: nesting of operators, operators of calls, GPU work and calls by
+// correlation. They are computed once from sorted events; queries are binary searches.
 #include "stepcast/trace/trace_index.h"
 
 #include <algorithm>
@@ -9,9 +11,9 @@
 namespace stepcast::detail {
 namespace {
 
-// Enclosing op of every op and of every call, per thread. Ops are sorted by (start, -duration); on one thread
-// they nest but for rounding and a few odd annotations, for which the op that began last and has not ended
-// counts as the enclosing one.
+// The enclosing operator of each operator and call, per thread. Operators are sorted by (start, -duration).
+// On one thread they are nested, except for rounding and a few odd annotations. For those, the operator that
+// started last and has not ended counts as the enclosing one.
 struct Nesting {
   std::vector<std::int32_t> parent_of_op;
   std::vector<std::int32_t> op_of_call;
@@ -23,8 +25,8 @@ Nesting nest(const RecordedRank& r) {
   n.op_of_call.assign(r.runtime_calls.size(), kNone);
   std::vector<std::vector<std::int32_t>> open(r.threads.size());
   const auto close_until = [&](std::vector<std::int32_t>& stack, Nanoseconds start, Nanoseconds end) {
-    // An op that ended before `start` is closed; of two ops meeting in one instant the second is a sibling. What is
-    // closed below an open op is never looked at before it comes up.
+    // An operator that ended before `start` is closed. Of two operators that meet at one instant, the second
+    // one is a sibling. Closed operators below an open one stay on the stack until they are on top.
     const auto closed = [&](const CpuOp& op) {
       return op.end() < start || (op.end() == start && end > start);
     };
@@ -51,7 +53,7 @@ Nesting nest(const RecordedRank& r) {
   return n;
 }
 
-// Each from that of the op around it, which began before it.
+// The context of each operator, derived from that of its parent, which precedes it.
 std::vector<OpContext> contexts_of(const RecordedRank& r, std::span<const std::int32_t> parent_of_op) {
   std::vector<OpContext> contexts(r.cpu_ops.size());
   enum class Role : std::uint8_t { unknown, other, collective, library };
@@ -75,7 +77,7 @@ std::vector<OpContext> contexts_of(const RecordedRank& r, std::span<const std::i
   return contexts;
 }
 
-// Older profilers write whole microseconds.
+// Resolution of GPU times in microseconds. Older profilers write whole microseconds.
 double gpu_clock_step_us(const RecordedRank& r) {
   const bool whole = std::ranges::all_of(r.gpu_ops, [](const GpuOp& op) {
     return op.start.count() % 1000 == 0 && op.duration.count() % 1000 == 0;
@@ -83,6 +85,7 @@ double gpu_clock_step_us(const RecordedRank& r) {
   return whole ? kClockToleranceUs : 1e-3;
 }
 
+// The range of entries with this number.
 template <class Numbers>
 auto equal(const Numbers& numbers, std::int64_t number) {
   const auto first = std::partition_point(numbers.begin(), numbers.end(),
@@ -117,7 +120,8 @@ RecordedStep whole_file(const RecordedRank& r) {
     cover(op.start, op.end());
     if (op.thread.valid()) ++ops_on[op.thread.index()];
   }
-  // Threads that only poll have no part in the step: the calls of those that launch or hold ops count.
+  // Threads that only poll are not part of the step: calls count only on threads that launch work or have
+  // operators.
   std::unordered_set<std::int64_t> started_work;
   for (const GpuOp& g : r.gpu_ops) started_work.insert(g.correlation);
   std::vector<bool> works(r.threads.size(), false);
@@ -228,7 +232,7 @@ std::vector<std::int32_t> TraceIndex::ops_in(std::size_t thread, Nanoseconds beg
   };
   const auto first = starts_before(begin);
   std::vector<std::int32_t> found;
-  // What is open encloses, by and large, what began last.
+  // Operators open at `begin` are usually the enclosing ones of the last operator that started before.
   for (std::int32_t op = first == of_thread.begin() ? kNone : *std::prev(first); op != kNone;
        op = parent_of_op_[static_cast<std::size_t>(op)]) {
     if (ops[static_cast<std::size_t>(op)].end() > begin) found.push_back(op);

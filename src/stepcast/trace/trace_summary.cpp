@@ -1,3 +1,5 @@
+// Summaries for `stepcast inspect`: completes the sums of RankFold with notes about what is missing and what
+// follows from it.
 #include "stepcast/trace/trace_summary.h"
 
 #include <algorithm>
@@ -13,10 +15,12 @@
 namespace stepcast {
 namespace {
 
+// "1 event", "2 events".
 std::string times(std::size_t count, std::string_view what) {
   return std::to_string(count) + ' ' + std::string(what) + (count == 1 ? "" : "s");
 }
 
+// Adds a note and the representative steps if the steps have several shapes.
 void note_shapes(RankSummary& s, const RecordedRank& rank) {
   std::vector<StepLength> lengths;
   for (const RankSummary::Step& step : s.steps)
@@ -87,7 +91,7 @@ ExternalIdMeaning external_id_meaning(const RecordedRank& rank) {
 }
 
 RankSummary summarize(const RecordedRank& rank, ReplayCheck check, bool execution_trace) {
-  detail::RankFold fold{true};  // events are sorted by their start
+  detail::RankFold fold{true};  // events are sorted by start
   const auto add = [&](const auto& rows) {
     for (const auto& row : rows) fold.add(row, rank.names);
   };

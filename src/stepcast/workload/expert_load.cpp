@@ -11,12 +11,12 @@
 namespace stepcast {
 namespace {
 
-// Draws of a power law: their mean moves by about 1 % with twice as many.
+// Number of draws of a power law: twice as many change the mean by about 1 %.
 constexpr int kDraws = 64;
-// The most tokens that one expert draws, as a share of all (as in the measurements of uneven layers).
+// Largest share of all tokens that one expert draws (the same as in the measurements of uneven layers).
 constexpr double kMostShare = 0.8;
 
-// Numbers in (0, 1), always the same ones (splitmix64).
+// Deterministic numbers in (0, 1) (splitmix64).
 class Draws {
  public:
   double next() {
@@ -32,7 +32,7 @@ class Draws {
   std::uint64_t state_ = 7;
 };
 
-// Over the mean of all visits, kept or not.
+// Load of the busiest rank over the mean of all visits, before the capacity is applied.
 double busiest_of(const std::vector<double>& visits, std::size_t ranks, std::optional<double> capacity) {
   const std::size_t local = std::max<std::size_t>(1, visits.size() / ranks);
   double sum = 0, busiest = 0;
@@ -49,9 +49,10 @@ double busiest_of(const std::vector<double>& visits, std::size_t ranks, std::opt
   return busiest / (mean * static_cast<double>(local));
 }
 
-// Shares are written with two or three digits.
+// Relative tolerance of sums: shares are written with two or three digits.
 constexpr double kRounding = 0.01;
 
+// The words of a line, separated by blanks, commas or semicolons.
 std::vector<std::string_view> words_of(std::string_view line) {
   constexpr std::string_view kBetween = " \t\r,;";
   std::vector<std::string_view> words;
@@ -63,12 +64,13 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// Finite and not negative.
+// A finite number of at least 0; none for other text.
 std::optional<double> load_in(std::string_view text) {
   const std::optional<double> value = scan<double>(text);
   return value && std::isfinite(*value) && *value >= 0 ? value : std::nullopt;
 }
 
+// The same, with an error that quotes the whole text.
 Result<double> number_in(std::string_view text, std::string_view whole) {
   if (const std::optional<double> value = load_in(text)) return *value;
   return Error::at("", "expert_load")
@@ -177,7 +179,7 @@ Status check(const ExpertLoad& load, std::int64_t n_experts, std::int64_t expert
     whole = whole && x == std::floor(x);
   }
   const auto is_about = [&](double total) { return std::abs(sum - total) <= kRounding * total; };
-  // Shares and multiples of the mean; or every token visits so many experts.
+  // Shares, multiples of the mean, or visits: a multiple of the experts per token.
   const bool adds_up =
       is_about(1) || is_about(100) || is_about(experts) || (whole && std::fmod(sum, top_k) == 0);
   if (!(sum > 0) || !adds_up) {
@@ -206,7 +208,8 @@ double busiest_over_mean(const ExpertLoad& load, std::int64_t n_experts, std::in
   if (load.power_law == 0) return std::min(1.0, capacity.value_or(1.0));
   if (n_ranks == 1 && !capacity) return 1;
   const double most = std::max(2.0, kMostShare * tokens);
-  // x = ((most^q - 1) u + 1)^(1/q) with q = 1 - exponent, and most^u in its limit of exponent 1.
+  // Inverse of the distribution function: x = ((most^q - 1) u + 1)^(1/q) with q = 1 - exponent, and most^u in
+  // the limit of exponent 1.
   const double q = 1 - load.power_law;
   Draws draws;
   std::vector<double> visits(experts);

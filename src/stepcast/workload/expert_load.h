@@ -1,4 +1,4 @@
-// How tokens spread over the experts of a layer, and what the busiest rank gets.
+// The spread of tokens over the experts of a layer, and the load of the busiest rank.
 //
 //   STEPCAST_ASSIGN(const ExpertLoad load, parse_expert_load("power-law:1.2"));
 //   busiest_over_mean(load, 128, 8, 4096)      // 128 experts on 8 ranks: 1.9 times the mean of the ranks
@@ -18,32 +18,34 @@
 
 namespace stepcast {
 
+// Balanced by default; a power law; or measured visits.
 struct ExpertLoad {
-  // Of the density of loads, x^-exponent between one token and 0.8 of all; 0: every expert has as many.
+  // Exponent of the density of loads, x^-exponent between one token and 0.8 of all tokens; 0: balanced.
   double power_law = 0;
-  // Measured: visits of every expert, in the order of the experts. Not empty: the exponent does not count.
+  // Measured visits per expert, in the order of the experts. If not empty, the exponent is ignored.
   std::vector<double> visits;
 
   [[nodiscard]] bool balanced() const { return power_law == 0 && visits.empty(); }
   friend bool operator==(const ExpertLoad&, const ExpertLoad&) = default;
 };
 
-// "balanced", "power-law:EXPONENT", or the visits of every expert: "120,98,310,...".
+// Parses "balanced", "power-law:EXPONENT", or the visits of every expert: "120,98,310,...". Errors: an
+// exponent outside of (0, 4], fewer than two loads, a sum of 0.
 [[nodiscard]] Result<ExpertLoad> parse_expert_load(std::string_view text);
 
-// A file of measured loads: a line per expert with its load, or with its number (from 0) and its load; commas or blanks
-// between them; a first line of words is a header, lines that begin with # are comments. `name` stands for it in errors,
-// which name the line.
+// Parses a file of measured loads: one line per expert with its load, or with its number (from 0) and its
+// load, separated by commas or blanks. A first line of words is a header; lines that begin with # are
+// comments. Errors name `name` and the line.
 [[nodiscard]] Result<ExpertLoad> parse_expert_load_file(std::string_view text, std::string_view name);
 
-// Whether measured loads can be those of such a layer: one per expert; their sum is 1 or 100 (shares), the number of
-// experts (multiples of the mean), or, of visits, a multiple of the experts that every token visits; and no expert has
-// more than one visit of every token. Other loads always can.
+// Checks measured loads against a layer: one load per expert; a sum of 1 or 100 (shares), of the number of
+// experts (multiples of the mean), or, for visits, a multiple of the experts per token; and no expert with
+// more than one visit per token. Other loads are always valid.
 [[nodiscard]] Status check(const ExpertLoad& load, std::int64_t n_experts, std::int64_t experts_per_token);
 
-// Visits to the experts of the busiest of `ranks` over those of the mean rank. Ranks hold n_experts / ranks experts in
-// their order. Under a power law: the geometric mean over 64 draws, the same ones every time. `capacity`: no expert keeps
-// more than so many times the mean of the experts.
+// Visits to the experts of the busiest of `ranks` ranks over the mean rank. A rank has n_experts / ranks
+// consecutive experts. For a power law: the geometric mean over 64 draws, the same ones in every call.
+// `capacity`: limit per expert, as a multiple of the mean of the experts.
 [[nodiscard]] double busiest_over_mean(const ExpertLoad& load, std::int64_t n_experts, std::int64_t ranks,
                                        double tokens, std::optional<double> capacity = std::nullopt);
 

@@ -12,6 +12,7 @@ AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
   return is_newer ? habit.newer : habit.kernel;
 }
 
+// Without a value in the rule: Megatron Core's default, which grows with the ranks.
 std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_parallel) {
   const std::int64_t megatron_core = std::max<std::int64_t>(40'000'000, 1'000'000 * data_parallel);
   return rule_of(framework).sizes.bucket_parameters->value_or(megatron_core);
@@ -22,8 +23,8 @@ bool adds_up_gradients(const Software& software) {
 }
 
 double workspace_bytes(Framework framework) {
-  // 32 MiB each: PyTorch's handle of cuBLAS in the forward and in the backward thread (on Hopper, and elsewhere with
-  // CUBLAS_WORKSPACE_CONFIG=:4096:8), and Transformer Engine's own.
+  // 32 MiB each: PyTorch's cuBLAS handles of the forward and the backward thread (on Hopper, and elsewhere
+  // with CUBLAS_WORKSPACE_CONFIG=:4096:8), and one more of Transformer Engine.
   constexpr double kWorkspace = 32 * 1024.0 * 1024;
   return (rule_of(framework).has_transformer_engine() ? 3 : 2) * kWorkspace;
 }
@@ -31,21 +32,22 @@ double workspace_bytes(Framework framework) {
 double loss_bytes_per_logit(const Software& software, const FusedKernels& fused, bool spread,
                             double element_bytes) {
   const LossMemory loss = rule_of(software.framework).memory.loss;
-  // Megatron Core's fused loss (`fused_vocab_parallel_cross_entropy`) keeps fp32 logits beside what the others have, on
-  // A100 two of them, on H100 one.
+  // Megatron Core's fused loss (`fused_vocab_parallel_cross_entropy`) keeps fp32 logits in addition to the
+  // buffers of other losses, two of them on A100, one on H100.
   if (loss == LossMemory::megatron_fused && fused.cross_entropy) return element_bytes + 10;
-  // Liger and Cut Cross-Entropy have logits of a chunk of tokens at a time, about as large as the input of the vocabulary
-  // layer.
+  // Liger and Cut Cross-Entropy have the logits of a chunk of tokens at a time, about as large as the input
+  // of the vocabulary layer.
   if (loss == LossMemory::liger && fused.cross_entropy) return 0;
-  // Assumed: 16-bit logits and the fp32 softmax that becomes their gradient in place.
+  // Assumed: 16-bit logits, and the fp32 softmax that becomes their gradient in place.
   if (loss != LossMemory::torch) return element_bytes + 4;
-  // PyTorch's loss_parallel, which nobody compiles: backward the result of the softmax, its exponential, the gradient of
-  // the loss and their sum are there at once, in fp32.
+  // PyTorch's loss_parallel, which is usually not compiled: the backward needs the result of the softmax, its
+  // exponential, the gradient of the loss and their sum at once, in fp32.
   if (spread) return element_bytes + 16;
-  // Since 2025 the loss is compiled with the model: its backward reads the logits again and writes their gradient.
+  // Since 2025 the loss is compiled with the model: the backward reads the logits again and writes their
+  // gradient.
   if (fused.compiled && software.is_of("2025")) return 2 * element_bytes;
-  // Before: the place of the logits, which were freed, and in fp32 the result of the softmax, the gradient of the loss
-  // and that of the softmax.
+  // Before 2025: the place of the freed logits, and in fp32 the result of the softmax, the gradient of the
+  // loss and that of the softmax.
   return element_bytes + 12;
 }
 

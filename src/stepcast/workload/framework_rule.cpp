@@ -8,17 +8,21 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 
+// The table of framework rules. Values that several frameworks share are named constants; a row lists its
+// values in the order of FrameworkRule.
+
 namespace stepcast {
 namespace {
 
-// Megatron-LM's, and those of what is built on it.
+// Kernels of Megatron-LM and of frameworks built on it.
 constexpr FusedKernels kMegatronKernels{};
 constexpr FusedKernels kMegatronKernelsAndLoss{.cross_entropy = true};
-// GPT-NeoX: its own norms and rotation are written out; softmax and bias-GELU kernels are Megatron's of 2021.
+// GPT-NeoX: its norms and rotation consist of separate operators; softmax and bias-GELU kernels are
+// Megatron's of 2021.
 constexpr FusedKernels kUnfusedNorms{.norm = false, .rotary = false};
-// XLA merges chains of element-wise work.
+// XLA merges chains of element-wise operations.
 constexpr FusedKernels kCompiledByXla{.compiled = true};
-// PyTorch as it is, without a compiler: norms are single kernels, nothing else is merged.
+// PyTorch without a compiler: norms are single kernels, nothing else is fused.
 constexpr FusedKernels kEager{.softmax = false,
                               .bias_activation = false,
                               .bias_dropout_add = false,
@@ -28,7 +32,7 @@ constexpr FusedKernels kEager{.softmax = false,
                               .weight_gradient_accumulation = false,
                               .compiled = false};
 
-// TorchTitan's published runs are compiled, the loss with them (`compile.enable`).
+// TorchTitan's published runs are compiled, including the loss (`compile.enable`).
 constexpr FusedKernels kCompiledByTorch{
     .cross_entropy = true, .weight_gradient_accumulation = false, .compiled = true};
 
@@ -38,16 +42,18 @@ constexpr Fp8Habits kTransformerEngine{.linears = Fp8Linears::transformer_engine
 constexpr Fp8Habits kNemoFp8{.linears = Fp8Linears::transformer_engine, .keeps_weights = true};
 constexpr Fp8Habits kTorchAo{.linears = Fp8Linears::torch_ao, .keeps_weights = false};
 
+// The same kernel in all releases and on all devices.
 constexpr AttentionHabit all_releases(AttentionKernel kernel,
                                       AttentionMethod in_fp32 = AttentionMethod::flash) {
   return {.kernel = kernel, .newer = kernel, .since = "", .newer_needs_hopper = false, .in_fp32 = in_fp32};
 }
-// PyTorch's scaled_dot_product_attention; also JAX's splash attention, which has no rate of its own here.
+// PyTorch's scaled_dot_product_attention; also used for JAX's splash attention, which has no separate rate
+// here.
 constexpr AttentionHabit kFlash2 = all_releases(AttentionKernel::flash2);
-// In eager models no flash kernel takes fp32.
+// In eager models no flash kernel accepts fp32.
 constexpr AttentionHabit kEagerAttention = all_releases(AttentionKernel::flash2, AttentionMethod::unfused);
 constexpr AttentionHabit kFlash1 = all_releases(AttentionKernel::flash1);
-// Transformer Engine takes cuDNN's fused attention on Hopper, which uses its new units since cuDNN 9 (2024).
+// Transformer Engine uses cuDNN's fused attention on Hopper, which uses its new units since cuDNN 9 (2024).
 constexpr AttentionHabit kCudnn{.kernel = AttentionKernel::flash2,
                                 .newer = AttentionKernel::flash3,
                                 .since = "2024",
@@ -65,7 +71,7 @@ constexpr OverlapHabits kAskedFor{.gradient_reduction = false,
                                   .interleaved_sends = true,
                                   .tensor_parallel = false,
                                   .sequence_parallel_gather = true};
-// The published NeMo configurations overlap everything that can be.
+// The published NeMo configurations enable every overlap.
 constexpr OverlapHabits kEverything{.gradient_reduction = true,
                                     .parameter_gather = true,
                                     .interleaved_sends = true,
@@ -76,7 +82,7 @@ constexpr OverlapHabits kAllButTensorParallel{.gradient_reduction = true,
                                               .interleaved_sends = true,
                                               .tensor_parallel = false,
                                               .sequence_parallel_gather = true};
-// DistributedDataParallel reduces buckets during the last backward pass, FSDP and ZeRO shards.
+// DistributedDataParallel reduces buckets during the last backward pass, FSDP and ZeRO reduce shards.
 constexpr OverlapHabits kReduction{.gradient_reduction = true,
                                    .parameter_gather = false,
                                    .interleaved_sends = false,
@@ -89,11 +95,13 @@ constexpr OverlapHabits kReductionAndSequence{.gradient_reduction = true,
                                               .sequence_parallel_gather = true};
 
 constexpr TypeHabits kUsualTypes{.gradients = std::nullopt, .states = std::nullopt};
-// NeMo's performance recipes keep and reduce gradients in bf16; in fp32 some published runs would not fit.
+// NeMo's performance recipes keep and reduce gradients in bf16; in fp32 some published runs would not fit in
+// memory.
 constexpr TypeHabits kBf16Gradients{.gradients = DType::bf16, .states = std::nullopt};
-// Weights are in bf16 alone, as models are loaded (`torch_dtype`), and PyTorch's optimizers follow.
+// Weights are only in bf16, as models are loaded (`torch_dtype`), and PyTorch's optimizers use the same type.
 constexpr TypeHabits kAllBf16{.gradients = DType::bf16, .states = DType::bf16};
 
+// Layers without framework-specific behaviour.
 constexpr LayerHabits kPlainLayers{.one_program = false,
                                    .routes_by_masks = false,
                                    .joins_gated_weights = false,
@@ -104,6 +112,7 @@ constexpr LayerHabits kPlainLayers{.one_program = false,
                                    .adapts_each_projection = false,
                                    .dispatcher = TokenDispatcher::all_to_all,
                                    .recompute = Recompute::none};
+// Eager PyTorch layers.
 constexpr LayerHabits kEagerLayers{.one_program = false,
                                    .routes_by_masks = false,
                                    .joins_gated_weights = false,
@@ -125,6 +134,7 @@ constexpr LayerHabits kTorchTitanLayers{.one_program = false,
                                         .adapts_each_projection = true,
                                         .dispatcher = TokenDispatcher::all_to_all,
                                         .recompute = Recompute::selective_ops};
+// Eager layers under torch.autocast.
 constexpr LayerHabits kAutocastLayers{.one_program = false,
                                       .routes_by_masks = false,
                                       .joins_gated_weights = false,
@@ -135,6 +145,7 @@ constexpr LayerHabits kAutocastLayers{.one_program = false,
                                       .adapts_each_projection = true,
                                       .dispatcher = TokenDispatcher::all_to_all,
                                       .recompute = Recompute::none};
+// Megatron Core: counted operators, joined gate and up matrices.
 constexpr LayerHabits kMegatronCore{.one_program = false,
                                     .routes_by_masks = false,
                                     .joins_gated_weights = true,
@@ -145,7 +156,7 @@ constexpr LayerHabits kMegatronCore{.one_program = false,
                                     .adapts_each_projection = false,
                                     .dispatcher = TokenDispatcher::all_to_all,
                                     .recompute = Recompute::none};
-// NeMo runs Megatron Core's layers tuned.
+// NeMo uses Megatron Core's layers in tuned form, without counted operators.
 constexpr LayerHabits kTunedMegatronCore{.one_program = false,
                                          .routes_by_masks = false,
                                          .joins_gated_weights = true,
@@ -156,6 +167,7 @@ constexpr LayerHabits kTunedMegatronCore{.one_program = false,
                                          .adapts_each_projection = false,
                                          .dispatcher = TokenDispatcher::all_to_all,
                                          .recompute = Recompute::none};
+// NeMo Automodel: tokens are dispatched by DeepEP.
 constexpr LayerHabits kDeepEp{.one_program = false,
                               .routes_by_masks = false,
                               .joins_gated_weights = false,
@@ -166,6 +178,7 @@ constexpr LayerHabits kDeepEp{.one_program = false,
                               .adapts_each_projection = true,
                               .dispatcher = TokenDispatcher::deepep,
                               .recompute = Recompute::none};
+// Hugging Face models.
 constexpr LayerHabits kHuggingFaceLayers{.one_program = false,
                                          .routes_by_masks = false,
                                          .joins_gated_weights = false,
@@ -176,6 +189,7 @@ constexpr LayerHabits kHuggingFaceLayers{.one_program = false,
                                          .adapts_each_projection = true,
                                          .dispatcher = TokenDispatcher::all_to_all,
                                          .recompute = Recompute::none};
+// JAX: one compiled program per step.
 constexpr LayerHabits kXlaProgram{.one_program = true,
                                   .routes_by_masks = true,
                                   .joins_gated_weights = false,
@@ -195,7 +209,7 @@ constexpr MemoryHabits kMegatronMemory{.loss = LossMemory::megatron_fused,
                                        .gathers = WeightGathers::freed,
                                        .torch_pipelining = false,
                                        .recomputes_tower = false};
-// DeepSpeed trains Hugging Face's models, whose checkpointing wraps layers of a tower, too.
+// DeepSpeed trains Hugging Face models; their checkpointing also wraps the layers of a tower.
 constexpr MemoryHabits kZero{.loss = LossMemory::liger,
                              .gathers = WeightGathers::freed,
                              .torch_pipelining = false,
@@ -224,7 +238,8 @@ constexpr SizeHabits kTorchTitanSizes{
 constexpr SearchedSharding kZeroStages[] = {
     {Sharding::none}, {Sharding::zero1}, {Sharding::zero2}, {Sharding::zero3}};
 constexpr SearchedSharding kStatesAlone[] = {{Sharding::none}, {Sharding::zero1}};
-// Recipes of Megatron-Bridge shard weights, too (FSDP), where all GPUs are one NVLink domain; beyond it none was published.
+// Recipes of Megatron-Bridge also shard weights (FSDP) where all GPUs are one NVLink domain; beyond that no
+// recipe was published.
 constexpr SearchedSharding kStatesOrNode[] = {
     {Sharding::none}, {Sharding::zero1}, {Sharding::zero3, 0, true}};
 constexpr SearchedSharding kWeights[] = {
@@ -246,6 +261,7 @@ constexpr ShardingKinds kDdpKinds{.zero1 = true,
                                   .hybrid = false,
                                   .instead = " (--framework fsdp shards weights)"};
 
+// Weights are sharded only on request.
 constexpr ShardingHabits asked_for(const ShardingKinds& kinds, std::span<const SearchedSharding> searched) {
   return {.weights = WeightSharding::asked_for,
           .published_with_experts = false,
@@ -292,6 +308,7 @@ constexpr SearchHabits kTorchTitanSearch{
 constexpr SearchHabits kDeepSpeedSearch{
     .has_megatron_flags = false, .plans_post_training = false, .told_in = "DeepSpeed"};
 
+// In the order of Framework.
 constexpr FrameworkRule kRules[] = {
     {Framework::unknown, "unknown", "", 99,  //
      kMegatronKernels, kOwnFp8, kFlash2, kAskedFor, kUsualTypes, kPlainLayers, kUsualMemory, kMegatronSizes,
@@ -328,6 +345,7 @@ constexpr FrameworkRule kRules[] = {
      kMaxTextSharding, kOtherSearch},
 };
 
+// Lets rule_of() index by value.
 consteval bool rows_have_the_order_of_frameworks() {
   for (std::size_t i = 0; i < std::size(kRules); ++i)
     if (static_cast<std::size_t>(*kRules[i].framework) != i) return false;
@@ -336,7 +354,7 @@ consteval bool rows_have_the_order_of_frameworks() {
 static_assert(std::size(kRules) == static_cast<std::size_t>(Framework::count));
 static_assert(rows_have_the_order_of_frameworks());
 
-// "a, b or c"; `before_last` between the last two.
+// "a, b or c", with `before_last` between the last two.
 std::string listed(const std::vector<std::string_view>& words, std::string_view before_last) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {

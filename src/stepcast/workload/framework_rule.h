@@ -1,13 +1,14 @@
-// What training frameworks do unless told otherwise: one row per Framework, which readers of descriptions, counts of work
-// and memory, and the layout search ask.
+// Default behaviour of training frameworks: one row per Framework, used by readers of descriptions, by the
+// computation of work and memory, and by the layout search.
 //
 //   const FrameworkRule& rule = rule_of(Framework::torchtitan);
-//   rule.fused.norm                 PyTorch's own kernels: norms alone are fused
-//   rule.sharding.shards_weights()  weights are sharded unless told otherwise
+//   rule.fused.norm                 PyTorch's kernels: only norms are fused
+//   rule.sharding.shards_weights()  weights are sharded by default
 //
-// Facts are as commonly known of each framework; documentation and sources were not read again (docs/constants.md).
-// set_software_defaults() (describe/software_defaults.h) puts those that a Layout can hold into it; those that depend on
-// the device, on the release or on sizes are asked through workload/framework_behavior.h.
+// The values are common knowledge about each framework; documentation and sources were not consulted again
+// (docs/constants.md). set_software_defaults() (describe/software_defaults.h) copies the values that a Layout
+// can represent into it. Values that depend on the device, the release or sizes are computed by
+// workload/framework_behavior.h.
 #pragma once
 
 #include <cstdint>
@@ -21,74 +22,78 @@
 
 namespace stepcast {
 
-// Whose linear layers run in fp8.
+// Implementation of linear layers in fp8.
 enum class Fp8Linears : std::uint8_t {
-  own,                 // tensor-parallel ranks gather what is not cast yet
-  transformer_engine,  // kernels in front of a cast find the maximum; ranks cast first and gather then
-  torch_ao,  // ranks cast first, too; layers keep their input as it came and cast it again (Float8Linear)
+  own,                 // the framework's; tensor-parallel ranks gather before the cast
+  transformer_engine,  // kernels before a cast find the maximum; ranks cast, then gather
+  torch_ao,  // ranks cast, then gather; layers keep their uncast input and cast it again (Float8Linear)
 };
 
+// Defaults of fp8 training.
 struct Fp8Habits {
   Stated<Fp8Linears> linears;
-  Stated<bool> keeps_weights;  // in fp8, where the computation is in fp8, and gathers them so
+  Stated<bool> keeps_weights;  // weights are kept and gathered in fp8 where the computation is in fp8
 };
 
-// The fused attention kernel of releases before `since`, and the `newer` one since then.
+// The default fused attention kernel: `kernel` in releases before `since`, `newer` from then on.
 struct AttentionHabit {
   Stated<AttentionKernel> kernel, newer;
-  Stated<std::string_view> since;   // "2024"; empty: all releases have the newer one
+  Stated<std::string_view> since;   // "2024"; empty: `newer` in all releases
   Stated<bool> newer_needs_hopper;  // other devices keep `kernel`
-  Stated<AttentionMethod> in_fp32;
+  Stated<AttentionMethod> in_fp32;  // attention where the computation is in fp32
 };
 
-// What runs at the same time as computation.
+// Communication that overlaps computation by default.
 struct OverlapHabits {
-  // False: the user asks for it with flags (Megatron-LM's --overlap-grad-reduce).
+  // False: only with flags of the user (Megatron-LM's --overlap-grad-reduce).
   Stated<bool> gradient_reduction;
   Stated<bool> parameter_gather;
   Stated<bool> interleaved_sends;         // between the stages of interleaved pipelines
   Stated<bool> tensor_parallel;           // under sequence parallelism
-  Stated<bool> sequence_parallel_gather;  // with the weight gradient
+  Stated<bool> sequence_parallel_gather;  // with the weight-gradient GEMM
 };
 
-// Nothing: as precision_for() has them.
+// Element types that differ from precision_for(); none: as there.
 struct TypeHabits {
-  Stated<std::optional<DType>> gradients;  // accumulated and reduced in
+  Stated<std::optional<DType>> gradients;  // gradients are accumulated and reduced in this type
   Stated<std::optional<DType>> states;     // master weights and moments
 };
 
+// Implementation of layers.
 struct LayerHabits {
   Stated<bool> one_program;      // a compiler turns the step into one program: the host launches no kernels
-  Stated<bool> routes_by_masks;  // experts of a fixed capacity are filled by GEMMs with masks
-  Stated<bool> joins_gated_weights;  // both matrices of a gated unit are one (linear_fc1)
-  // Operators of its eager layers are counted (JobSettings say how many), each with its time on the host.
+  Stated<bool> routes_by_masks;  // experts with a fixed capacity are filled by GEMMs with masks
+  Stated<bool> joins_gated_weights;  // the two matrices of a gated unit are one (linear_fc1)
+  // The operators of eager layers are counted (JobSettings give their number), each with its host time.
   Stated<bool> counts_operators;
-  // PyTorch runs its operators one by one: each kernel costs what the platform's host takes for an operator.
+  // PyTorch runs its operators one by one: each kernel costs the platform's host time of an operator.
   Stated<bool> launches_operators;
-  Stated<bool> autocasts;  // operands of products are cast one by one (torch.autocast)
-  // Models are Hugging Face's unless a command line of Megatron-LM describes one: kernels are those of eager PyTorch.
+  Stated<bool> autocasts;  // operands of GEMMs are cast one by one (torch.autocast)
+  // Models are Hugging Face's, except those described by a Megatron-LM command line: kernels are those of
+  // eager PyTorch.
   Stated<bool> runs_plain_models;
-  // Queries, keys, values, gate and input of a gated unit are products of their own, with an adapter each (PEFT).
+  // Queries, keys, values, gate and input of a gated unit are separate GEMMs, each with an adapter (PEFT).
   Stated<bool> adapts_each_projection;
   Stated<TokenDispatcher> dispatcher;
-  Stated<Recompute> recompute;  // where nothing is said
+  Stated<Recompute> recompute;  // default
 };
 
-// What is in memory at the worst moment of the loss, besides logits.
+// Buffers at the memory peak of the loss, in addition to logits.
 enum class LossMemory : std::uint8_t {
   softmax,         // an fp32 softmax that becomes the gradient in place; assumed
-  liger,           // the same; a fused loss takes the vocabulary layer with it, in chunks of tokens
-  megatron_fused,  // the same, and fp32 logits where the loss is fused
+  liger,           // like softmax; a fused loss includes the vocabulary layer, in chunks of tokens
+  megatron_fused,  // like softmax, plus fp32 logits where the loss is fused
   torch,           // PyTorch's operators one by one, until a compiler merges them
 };
 
-// How weights that ranks share are gathered.
+// Lifetime of gathered weights under weight sharding.
 enum class WeightGathers : std::uint8_t {
-  freed,  // what is used is freed
-  fsdp1,  // the root of the model (embedding, last norm, vocabulary layer) stays over the whole step
-  fsdp2,  // the same, through buffers of a stream of its own, and gradients are copied for their reduction
+  freed,  // freed after use
+  fsdp1,  // the root of the model (embedding, last norm, vocabulary layer) stays for the whole step
+  fsdp2,  // like fsdp1, through buffers of a separate stream; gradients are copied for their reduction
 };
 
+// Memory behaviour.
 struct MemoryHabits {
   Stated<LossMemory> loss;
   Stated<WeightGathers> gathers;
@@ -96,66 +101,71 @@ struct MemoryHabits {
   Stated<bool> recomputes_tower;  // full recomputation includes the layers of a vision tower
 };
 
+// Default sizes.
 struct SizeHabits {
-  Stated<std::int64_t>
-      vocabulary_multiple;  // word embeddings have a multiple of this many rows per tensor-parallel rank
-  Stated<std::optional<std::int64_t>>
-      bucket_parameters;  // nothing: Megatron Core's, which grow with the ranks
-  Stated<std::string_view>
-      accumulates_since;  // releases that take several micro-batches without a pipeline; empty: all
+  // Rows of word embeddings per tensor-parallel rank are a multiple of this.
+  Stated<std::int64_t> vocabulary_multiple;
+  Stated<std::optional<std::int64_t>> bucket_parameters;  // none: Megatron Core's, which grow with the ranks
+  // First release with gradient accumulation without a pipeline; empty: all.
+  Stated<std::string_view> accumulates_since;
 };
 
-// One way to share weights, gradients and states that a layout search tries.
+// One way to shard weights, gradients and states that a layout search tries.
 struct SearchedSharding {
   Sharding kind = Sharding::none;
-  std::int32_t nodes = 0;    // whose ranks hold one copy together (hybrid sharding); 0: all
+  std::int32_t nodes = 0;    // nodes per copy of the model (hybrid sharding); 0: all
   bool inside_node = false;  // tried only where all GPUs are one node
 };
 
-// When weights are sharded.
+// When weights are sharded by default.
 enum class WeightSharding : std::uint8_t {
-  asked_for,
-  first,   // a usual layout shards weights before it splits tensors, after the other ZeRO stages
-  always,  // unless told otherwise, and under a pipeline, too
+  asked_for,  // only on request
+  first,   // on request; a usual layout shards weights before it splits tensors, after the other ZeRO stages
+  always,  // by default, also under a pipeline
 };
 
-// What a framework can be told to share.
+// Kinds of sharding that a framework supports.
 struct ShardingKinds {
   Stated<bool> zero1, zero2, zero3, hybrid;
-  Stated<std::string_view> instead;  // behind their list in a message
+  Stated<std::string_view> instead;  // appended to the list of kinds in a message
 
+  // Whether a kind is supported; `is_hybrid`: weight sharding in groups.
   [[nodiscard]] constexpr bool has(Sharding kind, bool is_hybrid) const {
     if (is_hybrid) return hybrid;
     if (kind == Sharding::zero1) return zero1;
     if (kind == Sharding::zero2) return zero2;
     return kind == Sharding::none || zero3;
   }
-  // "none, zero3 or hybrid:N"
+  // The supported kinds: "none, zero3 or hybrid:N".
   [[nodiscard]] std::string words() const;
 };
 
+// Sharding behaviour.
 struct ShardingHabits {
   Stated<WeightSharding> weights;
-  Stated<bool> published_with_experts;  // steps of sharded experts under expert parallelism
+  Stated<bool> published_with_experts;  // runs with sharded experts under expert parallelism were published
   ShardingKinds kinds;
   Stated<std::span<const SearchedSharding>> searched;
 
   [[nodiscard]] constexpr bool shards_weights() const { return *weights == WeightSharding::always; }
 };
 
+// Behaviour in the layout search.
 struct SearchHabits {
-  Stated<bool>
-      has_megatron_flags;  // recomputation, dispatchers, offloading of Megatron Core, which refinement varies
+  // Refinement varies the recomputation, dispatchers and offloading of Megatron Core.
+  Stated<bool> has_megatron_flags;
   Stated<bool> plans_post_training;  // training layouts of post-training are searched
-  Stated<std::string_view> told_in;  // the words of a plan: "Megatron", "TorchTitan", "DeepSpeed"
+  Stated<std::string_view> told_in;  // syntax of a printed plan: "Megatron", "TorchTitan", "DeepSpeed"
 };
 
+// The row of a framework.
 struct FrameworkRule {
   Stated<Framework> framework;
   Stated<std::string_view> name;
-  // Parts of a text that name it, blanks between; `=` in front: the whole text.
+  // Parts of a text that name it, separated by blanks; `=` in front: the whole text.
   Stated<std::string_view> spellings;
-  // Of several that a text names ("NeMo / Megatron Core", "Megatron-DeepSpeed") the one with the lowest number is meant.
+  // Where a text names several frameworks ("NeMo / Megatron Core", "Megatron-DeepSpeed"), the lowest number
+  // wins.
   Stated<int> precedence;
   Stated<FusedKernels> fused;
   Fp8Habits fp8;
@@ -173,15 +183,16 @@ struct FrameworkRule {
   }
 };
 
+// The row of a framework; valid for the whole run.
 [[nodiscard]] const FrameworkRule& rule_of(Framework framework);
 [[nodiscard]] inline const FrameworkRule& rule_of(const Layout& layout) {
   return rule_of(layout.software.framework);
 }
 
-// "Megatron-LM", "NeMo / Megatron Core", "llm-foundry (PyTorch FSDP)", "TorchTitan torch.compile", ...
-// `unknown` where no row is named.
+// The framework in a text: "Megatron-LM", "NeMo / Megatron Core", "llm-foundry (PyTorch FSDP)", "TorchTitan
+// torch.compile", ... `unknown` if no row matches.
 [[nodiscard]] Framework parse_framework(std::string_view text);
-// All but `unknown`: "megatron, nemo, ..., libai or maxtext", with `before_last` between the last two.
+// All names but `unknown`: "megatron, nemo, ..., libai or maxtext", with `before_last` between the last two.
 [[nodiscard]] std::string framework_names(std::string_view before_last = ", ");
 
 }  // namespace stepcast

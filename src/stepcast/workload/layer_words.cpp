@@ -12,13 +12,14 @@
 namespace stepcast {
 namespace {
 
-// A word and the flags it sets.
+// A word and the flag that it sets.
 template <class Set>
 struct Word {
   std::string_view word;
   bool Set::*member;
 };
 
+// Sets the flags of all words in `text`. Error: an unknown word, described as `what`.
 template <class Set>
 Status set_words(std::string_view text, std::span<const Word<Set>> known, std::string_view what, Set& out) {
   constexpr std::string_view kBetween = " +,";
@@ -38,7 +39,7 @@ Status set_words(std::string_view text, std::span<const Word<Set>> known, std::s
   return Ok{};
 }
 
-// Stages of a layout string; recursive for what stands in brackets.
+// Recursive-descent parser of a layout string.
 class StageReader {
  public:
   explicit StageReader(std::string_view text) : text_(text) {}
@@ -59,15 +60,16 @@ class StageReader {
 
  private:
   static constexpr std::size_t kMost = 100'000;  // letters
-  static constexpr int kDeepest = 8;
+  static constexpr int kDeepest = 8;             // nesting of brackets
 
+  // An error that quotes the text.
   [[nodiscard]] Error wrong(std::string problem) const {
     return Error::at("", "the pipeline layout", std::move(problem))
         .found(fmt::format("`{}`", text_.substr(0, 80)))
         .expected("E, t, m, L and |, with (...) and *N to repeat; or layers such as 7,8,8,7");
   }
 
-  // "7,8,8,7": layers of every stage.
+  // "7,8,8,7": layers per stage.
   Result<std::vector<std::int64_t>> numbers() {
     std::vector<std::int64_t> stages;
     while (at_ <= text_.size()) {
@@ -80,7 +82,7 @@ class StageReader {
     return stages;
   }
 
-  // NOLINTNEXTLINE(misc-no-recursion): as deep as the brackets, at most kDeepest.
+  // NOLINTNEXTLINE(misc-no-recursion): the depth is that of the brackets, at most kDeepest.
   Status sequence(std::string& out, int depth) {
     if (depth > kDeepest) return wrong("brackets too deep");
     while (at_ < text_.size() && text_[at_] != ')') {
@@ -166,7 +168,7 @@ Result<CudaGraphs> parse_cuda_graphs(std::string_view implementation, std::strin
   static constexpr Word<G> kWords[] = {{"attn", &G::attention},    {"mlp", &G::ffn},
                                        {"moe_router", &G::router}, {"moe_preprocess", &G::expert_dispatch},
                                        {"moe", &G::experts},       {"full_iteration", &G::full_iteration},
-                                       {"mamba", &G::attention}};  // the mixer of a layer, whichever
+                                       {"mamba", &G::attention}};  // the mixer of a layer, of any kind
   G graphs;
   STEPCAST_TRY(set_words<G>(scope, kWords, "a scope of CUDA graphs", graphs));
   return graphs;

@@ -5,6 +5,8 @@
 #include "stepcast/base/names.h"
 #include "stepcast/workload/framework_rule.h"
 
+// Names and derived values of layouts.
+
 namespace stepcast {
 
 double kept_imbalance(const LayerChoices& layer) {
@@ -53,13 +55,14 @@ std::string_view to_string(FrozenWeights kind) {
 }
 
 FrozenWeightBytes bytes_of(FrozenWeights kind) {
-  // Bytes of scales per weight: fp32 for 64 weights; a byte for 64, and fp32 for 256 of those (Dettmers et al. 2023).
+  // Bytes of scales per weight: fp32 per 64 weights; one byte per 64, and fp32 per 256 of those (Dettmers et
+  // al. 2023).
   constexpr double kScale = 4.0 / 64, kNarrowScale = (1 + 4.0 / 256) / 64;
   switch (kind) {
     case FrozenWeights::as_computed: break;
     case FrozenWeights::int8: return {1, 1, 0};
     case FrozenWeights::nf4: return {0.5 + kScale, 0.5 + kScale, 0};
-    // Scales are made fp32, their mean is added, and the kernel of the weights reads them.
+    // Scales are first converted to fp32 with their mean added; then the kernel of the weights reads them.
     case FrozenWeights::nf4_double: return {0.5 + kNarrowScale, 0.5 + kNarrowScale + 2 * kScale, 2 * kScale};
   }
   return {};
@@ -149,7 +152,7 @@ std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_la
   for (std::int64_t i = 0; i < units % n_chunks; ++i) ++layers[static_cast<std::size_t>(i)];
   --layers.front();
   --layers.back();
-  // Chunks at either end may hold nothing but embedding or output.
+  // Chunks at the ends may consist of only the embedding or the output.
   const bool is_short =
       std::ranges::any_of(layers, [](std::int64_t n) { return n < 0; }) ||
       std::any_of(layers.begin() + 1, layers.end() - 1, [](std::int64_t n) { return n < 1; });
@@ -160,7 +163,7 @@ std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_la
 std::string_view unmeasured_kind(bool has_experts, Framework framework, Sharding sharding,
                                  std::int64_t expert_parallel, PipelineSchedule schedule) {
   if (!has_experts) return {};
-  // Published runs that shard the weights of experts are those of PyTorch's FSDP with expert parallelism.
+  // The published runs with sharded expert weights are those of PyTorch's FSDP with expert parallelism.
   const bool is_torch = rule_of(framework).sharding.published_with_experts;
   if (sharding == Sharding::zero3 && (expert_parallel == 1 || !is_torch))
     return is_torch ? "sharded experts without expert parallelism" : "experts with sharded weights";
@@ -174,7 +177,7 @@ bool is_recomputed(const Layout& layout, std::int64_t layer) {
   if (layout.layer.recompute.layers_per_stage && layer >= *layout.layer.recompute.layers_per_stage)
     return false;
   const std::int64_t every = layout.layer.recompute.every_n_layers;
-  return every == 1 || (layer + 1) % every == 0;  // a division is what this costs
+  return every == 1 || (layer + 1) % every == 0;  // the test for 1 avoids a division in the common case
 }
 
 }  // namespace stepcast

@@ -1,4 +1,5 @@
-// check(Layout): one function per part of a layout, in the order in which people give it.
+// check(Layout): one function per part of a layout, in the order in which users state them. Each returns the
+// first violated constraint, with the nearest valid values.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -22,8 +23,10 @@ namespace {
 using detail::nearest_divisors;
 using detail::nearest_multiples;
 
+// Starts an error about a field of the layout.
 constexpr auto* broken = layout_error;
 
+// Every number within its range, and at most 1e8 GPUs.
 Status check_ranges(const Layout& layout) {
   constexpr std::int64_t kDegree = 1'000'000, kBatch = 1'000'000'000;
   const struct {
@@ -67,7 +70,7 @@ Status check_ranges(const Layout& layout) {
   return Ok{};
 }
 
-// Shares and means.
+// Shares and means within their ranges.
 Status check_fractions(const Layout& layout) {
   if (!(layout.layer.expert_imbalance >= 1) || layout.layer.expert_imbalance > 1e6) {
     return Error::at("", "expert_imbalance")
@@ -96,6 +99,7 @@ Status check_fractions(const Layout& layout) {
   return Ok{};
 }
 
+// The degrees must multiply to the number of GPUs, if it is given.
 Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus) {
   if (!n_gpus) return Ok{};
   if (*n_gpus <= 0) return bad_value("GPUs", *n_gpus, "at least 1");
@@ -116,8 +120,8 @@ Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus
 
 Status check_tensor_parallel(const Layout& layout, const Transformer& model);
 
-// Networks that are told by their operations: copies of them, their weights in parts, and cuts of products where the
-// parts say how.
+// Networks described by their operations support data parallelism, sharding, and tensor parallelism where the
+// network says how to split; all other kinds of parallelism are refused.
 Status check_network(const Layout& layout, const Transformer& model) {
   if (!model.network) return Ok{};
   const auto refuse = [&](std::string_view field, std::string_view what, std::string_view advice) {
@@ -153,7 +157,7 @@ Status check_network(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
-// Layers of every kind.
+// Constraints of each kind of layer in a model.
 Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
     const Transformer one = layer_model(model, k);
@@ -179,6 +183,7 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
+// Heads, feed-forward width and tokens must be divisible by the tensor-parallel degree.
 Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   const std::int64_t tp = layout.degrees.tensor;
   STEPCAST_TRY(attention_of(model).check(layout, model));
@@ -189,7 +194,7 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   };
   if (is_recurrent(model.mixer)) STEPCAST_TRY(state_mixer().check(layout, model));
   if (model.n_heads % tp != 0) return not_divisible("n_heads", model.n_heads);
-  // Fewer key-value heads than ranks: each is kept by several ranks.
+  // Fewer key-value heads than ranks: each head is replicated on several ranks.
   if (model.kv_heads() % tp != 0 && tp % model.kv_heads() != 0)
     return not_divisible("n_kv_heads", model.kv_heads());
   const bool has_dense =
@@ -202,11 +207,12 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
+// The sequence, and for all-to-all the heads, must be divisible.
 Status check_context_parallel(const Layout& layout, const Transformer& model) {
   const std::int64_t cp = layout.degrees.context;
   if (cp == 1) return Ok{};
-  // A causal mask leaves rank 0 little to do, so every rank takes a piece from the front and one from the
-  // back.
+  // A causal mask would leave rank 0 little work, so every rank takes one piece from the front and one from
+  // the back.
   const bool halves = model.architecture == Architecture::decoder &&
                       layout.layer.context_parallel_kind != ContextParallelKind::all_to_all;
   const std::int64_t pieces = halves ? 2 * cp : cp;
@@ -228,6 +234,7 @@ Status check_context_parallel(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
+// Explicit layers per stage: one entry per chunk, with the layers of the model as their sum.
 Status check_uneven_stages(const Layout& layout, const Transformer& model) {
   const std::int64_t n_chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
   if (static_cast<std::int64_t>(layout.pipeline.layers_per_stage.size()) != n_chunks) {
@@ -239,8 +246,8 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < layout.pipeline.layers_per_stage.size(); ++i) {
     const std::int64_t n = layout.pipeline.layers_per_stage[i];
-    // The first and the last may hold embedding and loss alone, the one in front of the last what predicts further
-    // tokens (DeepSeek-V3: `m|L`), which the last has here.
+    // The first and last stage may have only embedding or loss. So may the last but one if the model predicts
+    // further tokens (DeepSeek-V3: `m|L`); this work is in the last stage here.
     const std::size_t behind = layout.pipeline.layers_per_stage.size() - 1 - i;
     const bool may_be_empty =
         i == 0 || behind == 0 || (behind == 1 && model.n_multi_token_prediction_layers > 0);
@@ -260,6 +267,7 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
+// The schedule, virtual stages and layers must fit together.
 Status check_pipeline(const Layout& layout, const Transformer& model) {
   const std::int64_t pp = layout.degrees.pipeline, vp = layout.degrees.virtual_stages;
   const PipelineSchedule schedule = layout.pipeline.schedule;
@@ -295,6 +303,7 @@ Status check_pipeline(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
+// Sizes of micro-batch and global batch.
 Status check_batch(const Layout& layout) {
   constexpr double kMostTokens = 1e9;  // of a micro-batch; one token takes kilobytes on a GPU
   if (static_cast<double>(layout.batch.micro_batch_sequences) *
@@ -315,7 +324,7 @@ Status check_batch(const Layout& layout) {
         .advice(fmt::format("nearest that work: global_batch_sequences {}",
                             nearest_multiples(step, layout.batch.global_batch_sequences)));
   }
-  // The interleaved schedule sends micro-batches through in groups of pipeline_parallel.
+  // The interleaved schedule processes micro-batches in groups of pipeline_parallel.
   if (layout.degrees.virtual_stages > 1 && !is_v_shaped(layout.pipeline.schedule) &&
       layout.micro_batches() % layout.degrees.pipeline != 0) {
     return broken(
@@ -331,6 +340,7 @@ Status check_batch(const Layout& layout) {
   return Ok{};
 }
 
+// The shard group must divide the data-parallel ranks.
 Status check_sharding(const Layout& layout) {
   const std::int64_t group = layout.sharding.shard_group_size;
   if (group == 0) return Ok{};
@@ -348,6 +358,8 @@ Status check_sharding(const Layout& layout) {
   return Ok{};
 }
 
+// Constraints of matrix optimizers: no CPU offload, and no sharding that cuts matrices which a rank must own
+// whole.
 Status check_optimizer(const Layout& layout) {
   const OptimizerRule& rule = rule_of(layout.optimizer.kind);
   const MatrixRule& matrix = rule.matrix;
@@ -371,6 +383,7 @@ Status check_optimizer(const Layout& layout) {
   return Ok{};
 }
 
+// Quantised weights must be frozen, and are not supported with fp8 or fp4 GEMMs.
 Status check_frozen_weights(const LayerChoices& layer) {
   if (layer.frozen_weights == FrozenWeights::as_computed) return Ok{};
   if (!layer.frozen_base)
@@ -384,6 +397,7 @@ Status check_frozen_weights(const LayerChoices& layer) {
       .advice("use --bf16, or leave --lora-base-weights out");
 }
 
+// The compute type must be one of the supported types.
 Status check_precision(const Precision& precision) {
   constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::fp4};
   for (const DType dtype : kCompute)

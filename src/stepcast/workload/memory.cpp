@@ -13,6 +13,9 @@
 #include "stepcast/workload/optimizer_work.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
+// Memory of pipeline stages: states by sharding, activations per chunk and schedule, and working memory of
+// the largest layer or the loss.
+
 namespace stepcast {
 namespace {
 
@@ -21,27 +24,29 @@ using detail::KeptActivations;
 
 // CUDA context, kernels and library handles of one process. Assumed.
 constexpr double kContextBytes = 0.6 * kGiB;
-// Buffers of NCCL per communicator, and how many a rank has. Assumed.
+// Buffers of NCCL per communicator. Assumed.
 constexpr double kCommunicatorBytes = 0.15 * kGiB;
-// Share of what is allocated that the caching allocator cannot hand out again. Assumed.
+// Share of allocated memory that the caching allocator cannot reuse. Assumed.
 constexpr double kFragmentation = 0.03;
-// What TorchTitan's pipelines leave in holes besides, of activations and working memory: those of several micro-batches are
-// freed in another order than they came. Near the least of six peaks that it reserves (8 to 23 % over all that is counted).
-// Nobody else's were measured, and runs of Megatron fit that have no room for them (they let segments expand).
+// Additional fragmentation of TorchTitan's pipelines, as a share of activations and working memory: those of
+// several micro-batches are freed in another order than they were allocated. Near the smallest of six
+// measured peaks of reserved memory (8 to 23 % above the counted total). Other frameworks were not measured;
+// runs of Megatron fit without room for this fragmentation (they use expandable segments).
 constexpr double kHolesOfPipelines = 0.09;
-// Share of a layer's activations that gradients of its tensors need while its backward runs. Assumed.
+// Share of a layer's activations that gradients of its tensors take during its backward. Assumed.
 constexpr double kBackwardWorkingShare = 0.25;
-// Layers whose activations are on the device although modules leave them to the host: the one that runs, one on its way
-// out and one on its way back.
+// Layers with activations on the device despite offloading: the running one, one being copied out and one
+// being copied back.
 constexpr double kOffloadedLayersHere = 3;
-// A forecast this close to the limit may fail: allocator retries, transient peaks.
+// Above this share of the memory a run may fail: allocator retries, transient peaks.
 constexpr double kTightShare = 0.92;
 
-// Of a parameter inside a layer, beside its 16-bit weight: Transformer Engine keeps narrow copies of the weights over
-// the micro-batches of a step, in the orientation of the forward product and in that of the gradients. Weights that are
-// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy. So are frozen ones, which
-// nobody updates in 16 bits; of them one orientation stays where the other can be made of it, which scales of blocks along
-// one axis forbid. With more, what MLPerf trains on eight GPUs would not fit there.
+// Bytes per layer parameter in addition to its 16-bit weight (negative: fewer). Transformer Engine keeps
+// narrow copies of the weights over the micro-batches of a step, one in the orientation of the forward GEMM
+// and one for the gradients. Weights that are kept only in the narrow type (--fp8-param-gather) have both
+// orientations and no 16-bit copy. The same holds for frozen weights, which are never updated in 16 bits;
+// they keep one orientation where the other can be derived from it, which block scales along one axis
+// prevent. With larger estimates, MLPerf's runs on eight GPUs would not fit.
 double bytes_of_narrow_copies(const Precision& precision, bool frozen) {
   if (!detail::is_narrow(precision.compute)) return 0;
   const bool is_fp4 = precision.compute == DType::fp4;
@@ -72,42 +77,45 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
 
 namespace {
 
+// Parameters of a stage under fully sharded data parallelism: all, trained, and the largest units.
 struct FsdpParameters {
   double all = 0, trained = 0, largest_layer = 0, largest_trained_layer = 0, outside_layers = 0;
-  double largest_chunk = 0;  // of trained ones
+  double largest_chunk = 0;  // of trained parameters
 };
 
-// What fully sharded data parallelism holds beside the shards.
+// Memory of fully sharded data parallelism in addition to the shards.
 struct FsdpBuffers {
-  double all_through = 0;           // gathered weights and buffers of gathers, over the whole step
-  double of_a_layer = 0;            // while it runs backward
-  double unreduced_parameters = 0;  // whose gradients wait, whole and in the type that they are reduced in
+  double all_through = 0;           // bytes of gathered weights and gather buffers, over the whole step
+  double of_a_layer = 0;            // bytes during the backward of a layer
+  double unreduced_parameters = 0;  // parameters with unreduced gradients, whole and in the reduction type
 };
 
 FsdpBuffers fsdp_buffers(const StepWork& work, const Layout& layout, const FsdpParameters& parameters,
                          double weight) {
   FsdpBuffers buffers;
-  // Those of layers may be gathered in 8 bits and stay so.
+  // Layers may be gathered in 8 bits and stay in that type.
   const Precision& precision = layout.layer.precision;
   const double gathered = detail::is_narrow(precision.compute) && precision.fp8.gather_weights ? 1 : weight;
   const WeightGathers gathers = rule_of(layout).memory.gathers;
   const bool fsdp2 = gathers == WeightGathers::fsdp2;
   const double reduced = element_size(precision.reduction).value();
-  // The gradient of a layer, and behind it two copies in the type of the reduction: one travels, one is filled.
+  // The gradient of a layer, and two copies in the reduction type: one being sent, one being filled.
   buffers.of_a_layer = parameters.largest_trained_layer * (weight + (fsdp2 ? 2 * reduced : 0));
-  // Layers are gathered two at a time. The root of the model is gathered once, with what no layer holds: embedding, last
-  // norm, vocabulary layer (`_lazy_init` of fully_shard; FSDP 1 alike; DeepSpeed frees what it has used).
+  // Two layers are gathered at a time. The root of the model is gathered once, with everything outside of
+  // layers: embedding, last norm, vocabulary layer (`_lazy_init` of fully_shard; FSDP 1 does the same;
+  // DeepSpeed frees weights after use).
   const double root = gathers != WeightGathers::freed ? parameters.outside_layers * weight : 0;
   const double layers = 2 * parameters.largest_layer * gathered;
-  // FSDP 2 gathers into buffers of a stream of its own and copies what it got to where it is used; the allocator hands
-  // memory of one stream to no other.
+  // FSDP 2 gathers into buffers of a separate stream and copies the result to its place; the allocator does
+  // not reuse memory across streams.
   const double staging = fsdp2 ? std::max(root, layers) : 0;
   if (work.stages == 1) {
     buffers.all_through = root + (fsdp2 ? layers / 2 : layers) + staging;
     return buffers;
   }
-  // With a pipeline all is gathered once, and gradients of a chunk are reduced behind its last micro-batch: with one
-  // round of micro-batches a chunk is through before the one before it begins.
+  // With a pipeline, everything is gathered once, and the gradients of a chunk are reduced after its last
+  // micro-batch. With one round of micro-batches, a chunk is finished before the previous one starts its
+  // backward.
   buffers.all_through =
       (parameters.all - parameters.outside_layers) * gathered + parameters.outside_layers * weight + staging;
   const bool one_round = work.virtual_stages > 1 && work.micro_batches <= work.stages;
@@ -115,8 +123,9 @@ FsdpBuffers fsdp_buffers(const StepWork& work, const Layout& layout, const FsdpP
   return buffers;
 }
 
-// Logits, their copies and gradients, at the worst moment of the loss. 16-bit logits take the place that a layer left
-// whose activations were not kept; the fp32 tensors behind them are too large for what remains of it.
+// Logits, their copies and gradients at the memory peak of the loss. With full recomputation, 16-bit logits
+// reuse the memory of the dropped activations of a layer; the later fp32 tensors are too large for the rest
+// of that memory.
 double loss_working(const ActivationCount& count, const Layout& layout, double vocab) {
   const double logits = count.logits(vocab);
   const double bytes = logits * loss_bytes_per_logit(layout.software, layout.layer.fused,
@@ -125,20 +134,21 @@ double loss_working(const ActivationCount& count, const Layout& layout, double v
   return bytes + std::max(0.0, left - logits * count.element()) + count.gathered_head_input();
 }
 
-// PyTorch's pipelining receives every micro-batch of a step in a buffer of its own, activations and gradients, keeps
-// results until their backward, and of the last stage until the end of the step (`PipelineStage`).
+// PyTorch's pipelining receives each micro-batch of a step into a separate buffer, for activations and
+// gradients, and keeps results until their backward, on the last stage until the end of the step
+// (`PipelineStage`).
 double pipeline_buffers(const ActivationCount& count, const StepWork& work, const Transformer& model,
                         const Layout& layout, std::uint32_t stage, std::uint32_t held, bool has_head) {
   if (!rule_of(layout).memory.torch_pipelining || work.stages == 1) return 0;
   const double micro_batches = work.micro_batches;
-  const double to_come = std::max(0.0, micro_batches - held);  // those under way are kept activations
+  const double to_come = std::max(0.0, micro_batches - held);  // those in progress are kept activations
   double bytes = stage > 0 ? to_come * count.hidden() : 0;
   if (!has_head) return bytes + (micro_batches + held) * count.hidden();
   bytes += (micro_batches - 1) * count.logits(as_double(padded_vocab_size(model, layout))) * count.element();
   return bytes;
 }
 
-// What chunks keep where the busiest rank has `imbalance` times the mean.
+// Counts the activations of all chunks where the busiest rank has `imbalance` times the mean load of experts.
 class ChunkCounter {
  public:
   ChunkCounter(const StepWork& work, const Transformer& model, const Layout& layout, double imbalance)
@@ -156,7 +166,8 @@ class ChunkCounter {
     of_chunks.clear();
     of_chunks.reserve(chunks_.size());
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      // A search asks this of every chunk of every layout; mostly a chunk has the layers of the one before.
+      // A search calls this for every chunk of every layout, and most chunks have the same layers as the
+      // previous one.
       const bool again = c > 0 && work_.chunks[c] == work_.chunks[c - 1];
       of_chunks.push_back(again ? of_chunks.back() : kept_by(c));
       of_chunks.back().as_before = again;
@@ -164,6 +175,7 @@ class ChunkCounter {
   }
 
  private:
+  // Activations of chunk `c`, with the layers of further predictions on the last one.
   [[nodiscard]] ChunkActivations kept_by(std::size_t c) const {
     ChunkActivations kept;
     const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
@@ -195,12 +207,12 @@ class ChunkCounter {
   const Layout& layout_;
   const ActivationCount count_;
   const KeptActivations kept_;
-  const ActivationCount count_without_;          // of tokens at experts
-  std::optional<KeptActivations> kept_without_;  // nothing without experts: no token is dispatched
+  const ActivationCount count_without_;          // without tokens at experts
+  std::optional<KeptActivations> kept_without_;  // none without experts, since no token is dispatched
   const std::vector<StageChunk> chunks_;
 };
 
-// All stages, whose chunks keep so much.
+// The memory of all stages, from the activations of their chunks.
 class StageMemories {
  public:
   StageMemories(const StepWork& work, const Transformer& model, const Layout& layout,
@@ -229,31 +241,35 @@ class StageMemories {
   }
 
  private:
-  // Of an expert's parameters under FSDP: those that nobody else holds, in the type of the products, stay where they are.
+  // Expert parameters that FSDP gathers: none where a rank has them alone and in the compute type, since they
+  // stay in place.
   [[nodiscard]] double travelling(double expert_parameters) const {
     return shards_.expert > 1 || held() > weight_ ? expert_parameters : 0;
   }
-  // Bytes of a parameter in the one sharded copy that FSDP keeps, and of its gradient.
+  // Bytes per parameter of the sharded copy that FSDP keeps, and of its gradient.
   [[nodiscard]] double held() const { return master_ > 0 ? master_ : weight_; }
 
-  // What the chunks of a stage add up to.
+  // Sums and maxima over the chunks of a stage.
   struct Sums {
     TrainedParameters trained;
     double all_dense = 0, all_expert = 0;
     double largest_trained_layer = 0, in_layers = 0;
-    double travelling_layer = 0, travelling_chunk = 0;  // the largest: of what FSDP gathers and reduces
+    // Maxima of the parameters that FSDP gathers and reduces.
+    double travelling_layer = 0, travelling_chunk = 0;
     double trained_travelling_layer = 0;
     double one_layer = 0, offloaded_layer = 0;
-    double dequantised = 0;  // the largest frozen weight, in bytes
+    double dequantised = 0;  // bytes of the largest frozen weight
     bool has_head = false;
   };
 
-  // DualPipe: half of the micro-batches of its own stage, half of those of its mirror.
+  // DualPipe: a rank processes half of the micro-batches of its stage and half of those of its mirror stage.
   [[nodiscard]] bool mirrored() const { return layout_.pipeline.schedule == PipelineSchedule::dual_pipe; }
+  // GEMM operands have at most 16 bits.
   [[nodiscard]] bool sixteen_bit() const {
     return precision_.compute != DType::fp32 && precision_.compute != DType::tf32;
   }
 
+  // Calls `function` with the index of each chunk that a rank of `stage` has.
   template <class Function>
   void for_chunks(std::uint32_t stage, Function function) const {
     if (!mirrored()) {
@@ -266,13 +282,14 @@ class StageMemories {
     if (mirror != stage) function(std::size_t{std::max(stage, mirror)});
   }
 
-  // Every chunk of the stage is that of the stage before once more.
+  // Whether every chunk of the stage equals that of the previous stage.
   [[nodiscard]] bool holds_as_before(std::uint32_t stage) const {
     bool as_before = stage > 0 && !mirrored() && !is_v_shaped(layout_.pipeline.schedule);
     if (as_before) for_chunks(stage, [&](std::size_t c) { as_before &= kept_by_chunk_[c].as_before; });
     return as_before;
   }
 
+  // Adds chunk `c` to the sums.
   void add(std::size_t c, Sums& sums) const {
     const ChunkWork& chunk = work_.chunks[c];
     sums.all_dense += chunk.dense_parameters;
@@ -300,12 +317,12 @@ class StageMemories {
     sums.offloaded_layer = std::max(sums.offloaded_layer, kept_by_chunk_[c].offloaded_layer);
   }
 
-  // Working memory: at most at once; over the whole step.
+  // Working memory in bytes: during one layer, and over the whole step.
   struct Working {
     double of_a_layer = 0, all_through = 0;
   };
 
-  // What a stage holds whichever micro-batches are under way.
+  // The memory of a stage that does not depend on the micro-batches in progress.
   struct Held {
     StageMemory memory;
     Working working;
@@ -313,17 +330,18 @@ class StageMemories {
     bool has_head = false;
   };
 
+  // Fills weights, gradients and optimizer states by kind of sharding, with the buffers that sharding needs.
   void set_states(const Sums& sums, StageMemory& m, Working& working) const {
     const bool sharded = layout_.sharding.kind != Sharding::none;
     const double trained = sums.trained.dense + sums.trained.expert;
-    const auto share = [&](double per_parameter) {  // of what is trained
+    const auto share = [&](double per_parameter) {  // of trained parameters
       return per_parameter * (sums.trained.dense / shards_.dense + sums.trained.expert / shards_.expert);
     };
     const double states = layout_.optimizer.cpu_offload ? 0 : 1;
     const double gradient = element_size(precision_.gradients).value();
     const double all = sums.all_dense + sums.all_expert;
     if (layout_.sharding.kind == Sharding::zero3) {
-      // One sharded copy, which is cast while it is gathered; gradients get its type.
+      // zero3: one sharded copy, cast while it is gathered; gradients have its type.
       const double frozen = sums.all_dense / shards_.dense + sums.all_expert / shards_.expert - share(1);
       m.weights = Bytes{share(held()) + frozen * weight_};
       const FsdpBuffers fsdp = fsdp_buffers(work_, layout_,
@@ -357,11 +375,12 @@ class StageMemories {
     Held held;
     StageMemory& m = held.memory;
     set_states(sums, m, held.working);
-    // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
+    // During the backward of a layer, its recomputed activations and the gradients of its tensors are in
+    // memory.
     const bool recomputed = layout_.layer.recompute.kind == Recompute::full;
     held.working.of_a_layer += count_.gathered_in_backward() + sums.dequantised +
                                (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
-    // Layers that predict further tokens keep logits of their own until the backward pass.
+    // Layers that predict further tokens keep separate logits until the backward pass.
     const double losses = as_double(1 + model_.n_multi_token_prediction_layers);
     held.has_head = sums.has_head;
     if (sums.has_head)
@@ -377,11 +396,13 @@ class StageMemories {
     return held;
   }
 
+  // The stage at its peak: adds the activations of the micro-batches in progress.
   [[nodiscard]] StageMemory of(std::uint32_t s, const Held& by) const {
     StageMemory m = by.memory;
     const std::uint32_t held = peak_activations_held(shape_, s);
     m.micro_batches_held = held;
-    // Of each chunk: in rounds, as many micro-batches as stages of one after the other; of a V about as many of both.
+    // Micro-batches per chunk: with interleaving, groups of `stages` micro-batches for one chunk after the
+    // other; in a V about equal numbers for both.
     const std::uint32_t stages = work_.stages, round = stages * work_.virtual_stages;
     const std::uint32_t whole_rounds = held / round, in_round = held % round;
     const bool even = mirrored() || is_v_shaped(layout_.pipeline.schedule);
@@ -412,13 +433,13 @@ class StageMemories {
   const PipelineShape& shape_;
   const ActivationCount count_;
   const OptimizerShards shards_;
-  const double parts_;            // of a micro-batch's activations, one per chunk
+  const double parts_;            // chunks, or stages, that share the micro-batches in progress equally
   const double weight_, master_;  // bytes
   std::span<const ChunkActivations> kept_by_chunk_;
 };
 
-// A forward pass that runs beside a backward pass goes through the layers as that one frees them: two micro-batches hold
-// what one does, and one layer more.
+// The shape without one_more_forward: a forward pass that overlaps a backward pass uses the layers that the
+// latter frees, so two micro-batches need the memory of one plus one layer.
 PipelineShape shape_of(const StepWork& work, const Layout& layout) {
   return {layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
 }
@@ -429,7 +450,8 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
   return StageMemories{work, model, layout, shape, imbalance, kept}.all();
 }
 
-// What takes no token more than it was given: all of an expert-parallel group's could go to one rank.
+// None if tokens can be dropped or experts are not spread. Else the memory if all tokens of an
+// expert-parallel group go to one rank, and the largest imbalance that fits.
 std::optional<DroplessMemory> dropless_memory(const StepWork& work, const Transformer& model,
                                               const Layout& layout, const MemoryForecast& forecast) {
   if (!model.moe || layout.degrees.expert == 1 || layout.layer.expert_capacity_factor) return std::nullopt;
@@ -447,7 +469,7 @@ std::optional<DroplessMemory> dropless_memory(const StepWork& work, const Transf
     dropless.totals.push_back(stages[s].total());
     const Bytes now = forecast.stages[s].total(), then = stages[s].total();
     if (then <= forecast.available || worst <= here) continue;
-    // Memory grows evenly with the tokens.
+    // Memory is linear in the number of tokens.
     const double slope = (then - now).value() / (worst - here);
     const double most = here + (forecast.available - now).value() / slope;
     dropless.fits_to_imbalance = std::min(dropless.fits_to_imbalance, most);

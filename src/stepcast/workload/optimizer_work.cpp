@@ -9,26 +9,31 @@
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/modules/attention_module.h"
 
+// Optimizer update of one rank: element-wise parts, and GEMMs of matrix optimizers.
+
 namespace stepcast {
 namespace {
 
 using detail::share;
 
 constexpr double kSquareBytes = 4;  // square matrices are kept in fp32
-// Operators for a tensor in a step: clipping and update, its norm for the log, zeros of its gradient; and tensors of a layer
-// besides experts, which have two each: weights and biases of four products and two norms.
+// Host operators per tensor and step: clipping and update, norm for the log, zero counts of gradients. And
+// tensors of a layer without its experts (which have two each): weights and biases of four GEMMs and two
+// norms.
 constexpr double kOperatorsOfUpdate = 1, kOperatorsOfNorm = 2, kOperatorsOfZeros = 3, kTensorsOfLayer = 12;
 
+// GEMM operands have at most 16 bits, so there may be master weights.
 bool sixteen_bit(const Precision& precision) {
   return precision.compute != DType::fp32 && precision.compute != DType::tf32;
 }
 
-// Adds the matrices of layers, each `times` times.
+// Collects the matrices of layers, each `times` times.
 class MatrixList final : public MatrixSink {
  public:
   MatrixList(const Transformer& model, const Layout& layout, std::vector<WeightMatrices>& out)
       : model_(model), layout_(layout), tp_(layout.degrees.tensor), out_(out) {}
 
+  // The matrices of one kind of layer.
   void layer(bool experts, std::int64_t times) {
     attention(times);
     if (!experts) return feed_forward(model_.ffn_hidden_size, tp_, times, false);
@@ -47,6 +52,7 @@ class MatrixList final : public MatrixSink {
   }
 
  private:
+  // Adds to the entry of the same shape, or creates one.
   void add(std::int64_t rows, std::int64_t columns, std::int64_t count, bool of_experts) {
     if (count <= 0) return;
     for (WeightMatrices& known : out_) {
@@ -77,7 +83,7 @@ class MatrixList final : public MatrixSink {
   std::vector<WeightMatrices>& out_;
 };
 
-// Blocks that an optimizer cuts matrices into.
+// Divides matrices into the blocks of an optimizer that limits their side.
 WeightMatrices cut(WeightMatrices m, const MatrixRule& rule) {
   if (rule.large_sides != LargeSides::cut) return m;
   for (std::int64_t* side : {&m.rows, &m.columns}) {
@@ -88,6 +94,7 @@ WeightMatrices cut(WeightMatrices m, const MatrixRule& rule) {
   return m;
 }
 
+// Whether the optimizer keeps a square matrix for a side of this length.
 bool has_square_matrix(std::int64_t side, const MatrixRule& rule) {
   return rule.square_states > 0 && (rule.largest_side == 0 || side <= rule.largest_side);
 }
@@ -96,7 +103,7 @@ double shards_of(const WeightMatrices& m, const OptimizerShards& shards) {
   return m.of_experts ? shards.expert : shards.dense;
 }
 
-// Parameters of a rank's share, by what updates them.
+// Parameters per rank, by how they are updated: element-wise or as matrices.
 struct Shares {
   double elements = 0, matrices = 0;
 };
@@ -112,7 +119,7 @@ Shares shares_of(const Layout& layout, const TrainedParameters& trained) {
   return out;
 }
 
-// Writes down the update of one rank.
+// Builds the update of one rank.
 class UpdateList {
  public:
   UpdateList(const Layout& layout, const TrainedParameters& trained)
@@ -153,7 +160,7 @@ class UpdateList {
   }
 
  private:
-  // Bytes per parameter.
+  // An operation on all parameters, in bytes per parameter.
   void amount(std::string_view name, double read, double written) {
     list_.push_back({name, Operation{AmountShape{.flops = parameters_,
                                                  .bytes_read = read * parameters_,
@@ -166,6 +173,7 @@ class UpdateList {
     return rule_of(kind).moments * element_size(precision_.moments).value();
   }
 
+  // CPU offload: gradients are copied down, updated on the host, and weights are copied up.
   void on_host() {
     const auto copy = [&](std::string_view name, MemcpyKind kind, double each) {
       list_.push_back(
@@ -173,7 +181,7 @@ class UpdateList {
            Operation{TransferShape{kind, static_cast<std::int64_t>(each * parameters_), true}, DType::fp32}});
     };
     copy("gradients_to_host", MemcpyKind::device_to_host, gradient_);
-    // Fewer GPUs than a node has share its memory among themselves.
+    // Fewer GPUs than a node has share its memory bandwidth among themselves.
     constexpr std::int64_t kGpusOfHost = 8;
     const double share = as_double(std::min(layout_.world_size(), kGpusOfHost)) / as_double(kGpusOfHost);
     const double state = state_bytes(rule_.rest);
@@ -181,7 +189,7 @@ class UpdateList {
     copy("weights_from_host", MemcpyKind::host_to_device, 2);
   }
 
-  // The element-wise part; `direction` bytes per parameter are what was made of the gradient before.
+  // The element-wise part; `direction`: bytes per parameter of the precomputed update direction.
   void step(std::string_view name, OptimizerKind kind, double parameters, double direction) {
     if (parameters <= 0) return;
     const double state = state_bytes(kind);
@@ -189,15 +197,16 @@ class UpdateList {
     shape.kind = kind;
     shape.implementation = layout_.optimizer.implementation;
     shape.parameters = static_cast<std::int64_t>(parameters);
-    // Megatron and FSDP flatten the parameters of a layer or more into one tensor.
+    // Megatron and FSDP flatten the parameters of one or more layers into one tensor.
     shape.tensors = 1;
     shape.bytes_read_per_parameter = static_cast<float>(gradient_ + master_ + state + direction);
     shape.bytes_written_per_parameter = static_cast<float>(master_ + state + direction);
     list_.push_back({name, Operation{shape, DType::fp32}});
   }
 
-  // Ranks that hold parts of matrices put them together: at most all that share the optimizer. With ZeRO-1 and 2 a rank
-  // holds few matrices in part and the others whole or not at all, so that this is the upper bound of what travels.
+  // Ranks with parts of matrices gather them, at most all ranks that share the optimizer. With ZeRO-1 and 2 a
+  // rank has few matrices in part and the others completely or not at all, so this is an upper bound of the
+  // traffic.
   void gather_matrices() {
     const bool hybrid = layout_.shard_group() < layout_.degrees.data * layout_.degrees.context;
     const OptimizerShards shards = optimizer_shards(layout_);
@@ -214,8 +223,8 @@ class UpdateList {
            shards.expert);
   }
 
-  // Matrices that this rank works on: under zero3 it holds rows of all of them, and works out every one to update
-  // these; else its share, of which the last may be another rank's, too.
+  // Number of matrices that this rank computes: under zero3 it has rows of all of them and computes each one
+  // to update its rows; else its share, rounded up since the last one may be shared.
   [[nodiscard]] std::int64_t held(const WeightMatrices& m) const {
     if (layout_.sharding.kind == Sharding::zero3) return m.count;
     return static_cast<std::int64_t>(std::ceil(as_double(m.count) / shards_of(m, optimizer_shards(layout_))));
@@ -225,6 +234,7 @@ class UpdateList {
     list_.push_back({name, gemm({.m = m, .n = n, .k = k}, matrix_.products), count});
   }
 
+  // GEMMs of one shape: Newton-Schulz iterations, and preconditioners of both sides.
   void update(const WeightMatrices& whole) {
     const WeightMatrices m = cut(whole, matrix_);
     const std::int64_t count = held(m), shorter = std::min(m.rows, m.columns),
@@ -245,7 +255,8 @@ class UpdateList {
     }
   }
 
-  // Spread over the steps between two renewals; reads the statistics and what was derived before, writes the latter.
+  // Renewal of a preconditioner, averaged over the steps of the renewal interval: reads the statistics and
+  // the previous result, writes the new one.
   void renew(std::int64_t side, std::int64_t count) {
     const double square = as_double(side) * as_double(side),
                  per_step = as_double(count) / *matrix_.renewal_interval_steps;

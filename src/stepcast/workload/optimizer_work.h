@@ -1,7 +1,7 @@
-// What the optimizer keeps and does on one rank, from the row of its kind (operation/optimizer_rule.h).
+// The memory and work of the optimizer on one rank, from the rule of its kind (operation/optimizer_rule.h).
 //
 //   TrainedParameters trained{.dense = ..., .expert = ...};
-//   add_weight_matrices(model, layout, work, chunk, trained);     // where whole matrices are updated
+//   add_weight_matrices(model, layout, work, chunk, trained);   // for optimizers of whole matrices
 //   optimizer_state_bytes(layout, trained);
 //   const WorkList update = optimizer_work(layout, trained);
 #pragma once
@@ -15,40 +15,42 @@
 
 namespace stepcast {
 
-// Weight matrices of one shape on one rank, as tensor parallelism cuts them.
+// Weight matrices of one shape on one rank, after the split by tensor parallelism.
 struct WeightMatrices {
   std::int64_t rows = 0, columns = 0;
   std::int64_t count = 0;
   bool of_experts = false;
+  // Parameters of all `count` matrices.
   [[nodiscard]] double parameters() const {
     return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(count);
   }
 };
 
-// Trained parameters of one rank, not divided among the ranks that share the optimizer.
+// Trained parameters of one rank, before the division among ranks that share the optimizer.
 struct TrainedParameters {
   double dense = 0, expert = 0;
-  std::vector<WeightMatrices> matrices;  // of these; empty for optimizers that work element by element
+  std::vector<WeightMatrices> matrices;  // part of these; empty for element-wise optimizers
 };
 
-// Ranks among which the optimizer of dense and of expert parameters is divided; 1: every rank does all.
+// Number of ranks that share the optimizer of dense and of expert parameters; 1: every rank updates all.
 struct OptimizerShards {
   double dense = 1, expert = 1;
 };
 [[nodiscard]] OptimizerShards optimizer_shards(const Layout& layout);
 
-// The matrices of the layers of `chunk`; nothing for optimizers that work element by element, and where the weights of
-// the model are frozen. Biases, norms, embedding and output matrix are none.
+// Adds the matrices of the layers of `chunk`. Adds none for element-wise optimizers and for frozen models.
+// Biases, norms, embedding and output matrix are not included.
 void add_weight_matrices(const Transformer& model, const Layout& layout, const StepWork& work,
                          const ChunkWork& chunk, TrainedParameters& trained);
 
-// Moments, statistics and what is derived from them; of one rank.
+// Bytes of moments, statistics and derived matrices on one rank.
 [[nodiscard]] double optimizer_state_bytes(const Layout& layout, const TrainedParameters& trained);
 
-// Operators that the host runs for it where an eager stack goes from tensor to tensor, on the stage with most of them.
+// Host operators per step of an eager optimizer that loops over tensors, on the stage with the most.
 [[nodiscard]] double update_operators(const Transformer& model, const Layout& layout, const StepWork& work);
 
-// Clipping, update, casts. Transfers of gradients and weights are not in it; those that put whole matrices together are.
+// Clipping, update and casts. Gradient and weight communication is not included; gathering of whole matrices
+// is.
 [[nodiscard]] WorkList optimizer_work(const Layout& layout, const TrainedParameters& trained);
 
 }  // namespace stepcast

@@ -5,14 +5,18 @@
 
 #include <fmt/core.h>
 
+// Orders of passes per schedule, and the resulting peak of activations.
+
 namespace stepcast {
 namespace {
 
+// All forwards, then all backwards.
 void gpipe(const PipelineShape& shape, std::vector<PipelinePass>& order) {
   for (std::uint32_t m = 0; m < shape.micro_batches; ++m) order.push_back({PassKind::forward, 0, m});
   for (std::uint32_t m = 0; m < shape.micro_batches; ++m) order.push_back({PassKind::backward, 0, m});
 }
 
+// Warm-up forwards, then alternating forward and backward, then the remaining backwards.
 void one_f_one_b(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
   const std::uint32_t more = shape.one_more_forward ? 1 : 0;
   const std::uint32_t warm_up = std::min(shape.stages - 1 - stage + more, shape.micro_batches);
@@ -25,8 +29,8 @@ void one_f_one_b(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
     order.push_back({PassKind::backward, 0, m});
 }
 
-// As 1F1B, with the weight gradients of a micro-batch held back by as many backwards as the stage is far from
-// the first one, so that no stage holds more activations than the first stage of 1F1B.
+// Like 1F1B, with the weight gradients of a micro-batch delayed by as many backwards as the stage is behind
+// the first one, so that no stage keeps more activations than the first stage of 1F1B.
 void zero_bubble_h1(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
   const std::uint32_t warm_up = std::min(shape.stages - 1 - stage, shape.micro_batches);
   const std::uint32_t held_back = std::min(stage, shape.micro_batches);
@@ -52,7 +56,7 @@ std::uint32_t interleaved_warm_up(const PipelineShape& shape, std::uint32_t stag
   return std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages + more);
 }
 
-// Virtual micro-batch k runs forward on chunk (k mod PV) / P; micro-batches go in groups of P.
+// Virtual micro-batch k runs forward on chunk (k mod PV) / P; micro-batches form groups of P.
 void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
   const std::uint32_t stages = shape.stages, chunks = shape.virtual_stages;
   const std::uint32_t total = shape.micro_batches * chunks;
@@ -72,13 +76,15 @@ void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
   for (std::uint32_t k = total - warm_up; k < total; ++k) pass(PassKind::backward, k);
 }
 
-// When a stage runs the passes of the first micro-batch, in passes of one length; those of micro-batch m are 6 m later.
+// Times of the passes of the first micro-batch, in units of a pass; those of micro-batch m are 6 m later.
+// "there": the first chunk, down the stages; "back": the second chunk, up the stages.
 struct VBlock {
   enum Pass : std::uint8_t { forward_there, forward_back, backward_back, backward_there, kTimed };
-  std::array<std::uint32_t, kTimed>
-      first{};  // on stage 0 of what goes down the stages, on the last of what comes up
-  std::array<std::uint32_t, kTimed> stride{};  // from neighbour to neighbour
+  // On stage 0 for passes down the stages, on the last stage for passes up.
+  std::array<std::uint32_t, kTimed> first{};
+  std::array<std::uint32_t, kTimed> stride{};  // delay from neighbour to neighbour
 
+  // Time of a pass on a stage.
   [[nodiscard]] std::uint32_t at(std::uint32_t pass, std::uint32_t stage, std::uint32_t stages) const {
     const bool comes_up = pass == forward_back || pass == backward_there;
     return first[pass] + stride[pass] * (comes_up ? stages - 1 - stage : stage);
@@ -86,17 +92,17 @@ struct VBlock {
 };
 constexpr std::uint32_t kVBlockPasses = 6;
 
-// Strides there and back. Activations live in proportion to their sum: as many as 1F1B holds with (2, 4), half and a third
-// of them with (1, 2) and (1, 1).
+// Delays of the way there and back. The lifetime of activations is proportional to their sum: (2, 4) keeps as
+// many as 1F1B, (1, 2) half and (1, 1) a third.
 std::array<std::uint32_t, 2> v_strides(PipelineSchedule schedule) {
   if (schedule == PipelineSchedule::v_min) return {1, 1};
   if (schedule == PipelineSchedule::v_half) return {1, 2};
   return {2, 4};
 }
 
-// How long the first micro-batch waits at its turns and between its passes forward and back, so that no two passes meet on
-// any stage. Of the 216 ways to wait the ones that hold the fewest activations, and of those the shortest step where all
-// passes take as long; which they are depends on the stages modulo 2 and 3 alone.
+// Waiting times of the first micro-batch at its turns and between its forward and backward, such that no two
+// passes collide on a stage. Of the 216 combinations, these have the fewest activations, and among those the
+// shortest step with equal passes; they depend only on the stages modulo 2 and 3.
 std::array<std::uint32_t, 3> v_waits(const PipelineShape& shape) {
   if (shape.schedule == PipelineSchedule::v_min && shape.stages % 3 == 0) return {2, 0, 2};
   if (shape.schedule != PipelineSchedule::v_half) return {0, 0, 0};
@@ -104,6 +110,7 @@ std::array<std::uint32_t, 3> v_waits(const PipelineShape& shape) {
   return {1, 0, 0};
 }
 
+// Each pass starts one unit after the previous one at the turning stage, plus the wait.
 VBlock v_block(const PipelineShape& shape) {
   const auto [there, back] = v_strides(shape.schedule);
   const std::array<std::uint32_t, 3> waits = v_waits(shape);
@@ -115,6 +122,7 @@ VBlock v_block(const PipelineShape& shape) {
   return block;
 }
 
+// The four timed passes leave two of six slots for weight gradients.
 void v_shaped(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
   struct Timed {
     std::uint32_t at = 0;
@@ -127,7 +135,7 @@ void v_shaped(const PipelineShape& shape, std::uint32_t stage, std::vector<Pipel
                                            {time(VBlock::forward_back), PassKind::forward, 1},
                                            {time(VBlock::backward_back), PassKind::backward, 1},
                                            {time(VBlock::backward_there), PassKind::backward, 0}}};
-  // Weight gradients in the two places that are left, as soon as they can.
+  // Weight gradients take the two remaining slots, as early as possible.
   std::array<bool, kVBlockPasses> taken{};
   for (std::uint32_t i = 0; i < VBlock::kTimed; ++i) taken[passes[i].at % kVBlockPasses] = true;
   for (std::uint32_t i = VBlock::kTimed; i < kVBlockPasses; ++i) {
@@ -147,9 +155,10 @@ void v_shaped(const PipelineShape& shape, std::uint32_t stage, std::vector<Pipel
   }
 }
 
-// Activations stay until the weight gradients.
+// Peak of activations of a V schedule, which stay until the weight gradients. Simulates the order.
 std::uint32_t v_shaped_held(PipelineShape shape, std::uint32_t stage) {
-  // Filled after as many micro-batches as lie between the first forward and its weight gradients.
+  // The peak is reached after as many micro-batches as fit between the first forward and its weight
+  // gradients.
   shape.micro_batches = std::min(shape.micro_batches, 4 * shape.stages + 4);
   std::uint32_t held = 0, most = 0;
   for (const PipelinePass& pass : pipeline_order(shape, stage)) {
@@ -170,7 +179,7 @@ bool runs_one_more_forward(const Layout& layout) {
 void set_schedule(PipelineSchedule schedule, Layout& layout) {
   layout.pipeline.schedule = schedule;
   if (schedule != PipelineSchedule::dual_pipe) return;
-  // Its reason: the exchange of one micro-batch runs under the computation of another.
+  // DualPipe exists to overlap the all-to-all of one micro-batch with the computation of another.
   layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
   layout.pipeline.overlap = true;
 }
@@ -208,7 +217,7 @@ Status check(const PipelineShape& shape) {
                     "each end, so both numbers must be even",
                     shape.stages, shape.micro_batches)};
   }
-  // Bounds the memory: schedules are materialised.
+  // Limits the memory, since schedules are materialised.
   constexpr double kMostPasses = 1e7;
   const double passes = 3.0 * shape.stages * shape.virtual_stages * shape.micro_batches;
   if (passes > kMostPasses) {
@@ -242,7 +251,7 @@ std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, std::uint32
   return order;
 }
 
-// Follows from the orders above: what a stage holds when it has filled, which is when it holds most.
+// Closed forms of the orders above: the peak is reached at the end of the warm-up.
 std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t stage) {
   const std::uint32_t micro_batches = shape.micro_batches;
   switch (shape.schedule) {
@@ -252,7 +261,7 @@ std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t st
       const std::uint32_t warm_up = std::min(shape.stages - 1 - stage, micro_batches);
       return std::min(micro_batches, warm_up + 1 + std::min(stage, micro_batches));
     }
-    // Every rank holds those of all stages and one more.
+    // Every rank has the activations of all stages plus one.
     case PipelineSchedule::dual_pipe: return std::min(micro_batches, shape.stages + 1);
     case PipelineSchedule::zb_v:
     case PipelineSchedule::v_half:

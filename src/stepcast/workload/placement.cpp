@@ -15,17 +15,19 @@ using detail::carries_data;
 using detail::GridAxis;
 using detail::RankGrid;
 
+// Selects the axes of one kind.
 auto along(Axis wanted) {
   return [wanted](const GridAxis& a) { return a.axis == wanted; };
 }
 
+// The error for groups that neither fit nodes nor can be enumerated.
 Error too_many_ranks(const RankGrid& grid, std::int64_t gpus_per_node) {
   return Error{fmt::format("{} ranks, and nodes of {} GPUs that split the groups of the layout",
                            grid.n_ranks(), gpus_per_node)}
       .expected(fmt::format("degrees that fit a node, or at most {} ranks", RankGrid::kMostEnumerated));
 }
 
-// The groups of the two grids.
+// All groups of the dense grid and the expert grid.
 Placement placement_of(std::int64_t pp, std::int64_t gpus_per_node, const RankGrid& dense,
                        const RankGrid& experts) {
   Placement placement;
@@ -71,7 +73,8 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
   const bool straddles = dense.n_ranks() > gpus_per_node && !(dense.nodes_fit() && experts.nodes_fit());
   if (segment && straddles) {
     RankGrid dense_in_segments{axes, *segment}, experts_in_segments{of_experts, *segment};
-    // Of a number that segments do not divide the last one holds less: what matters are groups that exchange in every layer.
+    // If segments do not divide the number of ranks, the last one has fewer. Then only groups that
+    // communicate in every layer have to stay inside.
     const auto stays_inside = [&](const GroupPlacement& g) { return (g.n_nodes - 1) * *segment < g.n_ranks; };
     const bool fit = (dense_in_segments.nodes_fit() && experts_in_segments.nodes_fit()) ||
                      (dense_in_segments.can_place() && experts_in_segments.can_place() &&
@@ -94,6 +97,7 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
                     dense.n_ranks() / layout.degrees.pipeline));
   }
   if (!experts.can_place()) return too_many_ranks(experts, gpus_per_node);
+  // Experts and dense weights of a layer must be on the same pipeline stage.
   const bool has_expert_groups =
       layout.degrees.expert > 1 || layout.expert_tensor_degree() != layout.degrees.tensor;
   if (has_expert_groups && layout.degrees.pipeline > 1 &&

@@ -13,7 +13,8 @@ namespace stepcast {
 
 namespace {
 
-// With the forward pass of LayerChoices::reference_model in front of its own.
+// With LayerChoices::reference_model, the forward pass of the reference runs before that of the trained
+// model.
 std::shared_ptr<const LayerWork> with_reference(const Layout& layout, LayerWork work) {
   if (layout.layer.reference_model) {
     const WorkList once = work.forward;
@@ -24,10 +25,10 @@ std::shared_ptr<const LayerWork> with_reference(const Layout& layout, LayerWork 
 
 }  // namespace
 
-// Layers, embedding and head of one model and layer key, as far as they were written.
+// Layers, embedding and head of one model and layer key, as far as they were built.
 struct detail::KnownLayers {
   std::shared_ptr<const LayerWork> embedding, head;
-  std::vector<std::pair<LayerVariant, std::shared_ptr<const LayerWork>>> layers;  // few
+  std::vector<std::pair<LayerVariant, std::shared_ptr<const LayerWork>>> layers;  // few entries
 
   [[nodiscard]] const std::shared_ptr<const LayerWork>& layer(const LayerLists& lists,
                                                               const LayerVariant& variant) {
@@ -42,7 +43,7 @@ namespace {
 using detail::LayerLists;
 using detail::LayerVariant;
 
-// Runs of equal layers of one chunk.
+// Appends a layer to a chunk, merging it into a run of equal layers.
 void add_run(ChunkWork& chunk, std::uint32_t kind, const LayerWork& layer) {
   chunk.dense_parameters += layer.dense_parameters;
   chunk.expert_parameters += layer.expert_parameters;
@@ -54,15 +55,15 @@ void add_run(ChunkWork& chunk, std::uint32_t kind, const LayerWork& layer) {
     chunk.runs.push_back({kind, 1});
 }
 
-// All that lists are made from, whatever layer is asked for.
+// All inputs of the lists except the layer.
 struct ListKey {
-  std::size_t model = 0;  // of those that the cache knows
+  std::size_t model = 0;  // index into the models of the cache
   std::int64_t padded_vocab = 0;
   LayerKey layer;
   friend bool operator==(const ListKey&, const ListKey&) = default;
 };
 
-// Of what the layouts of a search differ in; equality looks at the rest.
+// Hashes the members that differ between layouts of a search; equality compares all.
 struct ListKeyHash {
   std::size_t operator()(const ListKey& key) const {
     std::uint64_t state = key.model;
@@ -86,7 +87,7 @@ struct ListKeyHash {
   }
 };
 
-// Parameters of the embedding and the head of a chunk that has them.
+// Adds the parameters of embedding and head to a chunk that has them.
 void add_ends(const Transformer& model, const Layout& layout, double word_embedding, const StepWork& work,
               ChunkWork& chunk) {
   const auto add = [&](double parameters, double trained) {
@@ -96,7 +97,8 @@ void add_ends(const Transformer& model, const Layout& layout, double word_embedd
   if (chunk.has_embedding) add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
   if (!chunk.has_head) return;
   add(work.head->dense_parameters, work.head->trained_dense_parameters);
-  // A tied output matrix on a stage of its own is a copy of the embedding; what predicts further tokens has one.
+  // On a separate stage, a tied output matrix is a copy of the embedding; layers that predict further tokens
+  // also need one.
   if (embeds_on_last_stage(model) && layout.degrees.pipeline > 1 && !is_v_shaped(layout.pipeline.schedule))
     add(word_embedding, layout.layer.frozen_base ? 0 : word_embedding);
 }
@@ -131,7 +133,7 @@ Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache&
   work.head = known.head;
 
   work.layer_kinds.clear();
-  std::vector<LayerVariant> kinds;  // few
+  std::vector<LayerVariant> kinds;  // few entries
   const auto kind_of = [&](const LayerVariant& variant) {
     std::uint32_t kind = 0;
     while (kind < kinds.size() && kinds[kind] != variant) ++kind;
@@ -143,13 +145,14 @@ Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache&
   };
   const std::vector<StageChunk> stages = stage_chunks(model, layout);
   work.chunks.resize(stages.size());
-  ChunkWork layers;  // of the chunk before, that of `before`, alone
+  ChunkWork layers;  // layers of the previous chunk, which is `before`
   const StageChunk* before = nullptr;
   for (const StageChunk& stage : stages) {
     const auto add_layer = [&](ChunkWork& to, std::int64_t layer, std::int64_t in_chunk) {
       const std::uint32_t kind = kind_of(lists.variant(layer, in_chunk));
       add_run(to, kind, *work.layer_kinds[kind]);
     };
+    // A chunk with equal layers as the previous one is copied. Layers from alike_from() on are all equal.
     const bool again = before != nullptr && before->n_layers == stage.n_layers &&
                        before->first_layer >= lists.alike_from() && stage.first_layer >= lists.alike_from();
     if (!again) {
@@ -159,7 +162,7 @@ Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache&
     ChunkWork& chunk = work.chunks[static_cast<std::size_t>(&stage - stages.data())];
     chunk = layers;
     before = &stage;
-    // Layers that predict further tokens stand behind the last one.
+    // Layers that predict further tokens come after the last layer.
     const std::int64_t further = &stage == &stages.back() ? model.n_multi_token_prediction_layers : 0;
     for (std::int64_t i = 0; i < further; ++i)
       for (const std::int64_t like : layers_of_further_prediction(model))

@@ -9,10 +9,13 @@
 #include "stepcast/workload/modules/parameters.h"
 #include "stepcast/workload/network.h"
 
+// Parameter counts, and models of single kinds of layers.
+
 namespace stepcast {
 namespace {
 
-// Weights of the mixes in front of one part and behind it, their biases, and three scales.
+// Parameters of the mixes of one part of a layer: weights of the reading and writing mixes, their biases, and
+// three scales.
 std::int64_t stream_parameters(const Transformer& model) {
   const std::int64_t streams = model.residual_streams;
   return streams > 1 ? (2 + streams) * streams * (streams * model.hidden_size + 1) + 3 : 0;
@@ -98,7 +101,7 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   for (const LayerPart& part : layer_parts())
     if (part.applies(model, model.has_experts(layer))) part.module(model).add_parameters(model, n);
   if (!model.has_ffn) return n;
-  // In and out of the vector that is the layer's own, and a norm behind it.
+  // Projections into and out of the per-layer vector, and the norm after it.
   n.ffn += 2 * model.hidden_size * model.vector_of_layer;
   if (model.vector_of_layer > 0) n.norms += norm_parameters(model, model.hidden_size);
   return n;
@@ -108,7 +111,7 @@ ParameterCount embedding_parameter_count(const Transformer& model) {
   ParameterCount n;
   if (model.network) return n;
   n.word_embedding = model.vocab_size * model.hidden_size;
-  // Its layers know the segments themselves.
+  // With relative positions, the layers themselves encode the segments.
   const bool relative = model.position == PositionEncoding::relative;
   n.position_embedding = relative ? 0 : model.n_token_types * model.hidden_size;
   if (model.position == PositionEncoding::learned)
@@ -126,7 +129,7 @@ ParameterCount head_parameter_count(const Transformer& model) {
   if (model.network) return n;
   if (model.final_norm) n.norms = norm_parameters(model, model.hidden_size);
   if (const std::int64_t streams = model.residual_streams; streams > 1)
-    n.norms += streams * (streams * model.hidden_size + 1) + 1;  // their sum
+    n.norms += streams * (streams * model.hidden_size + 1) + 1;  // the sum of the streams
   if (!model.tied_embeddings) n.head += model.vocab_size * model.hidden_size;
   if (model.head_bias) n.head += model.vocab_size;
   if (model.pooler) n.head += dense;
@@ -168,6 +171,7 @@ ParameterCount parameter_count(const Transformer& model) {
   return n;
 }
 
+// The norms of a layer with only one part are halved.
 Transformer layer_model(const Transformer& model, std::size_t kind) {
   const LayerKind& own = model.layer_kinds[kind];
   Transformer one = model;
@@ -224,7 +228,7 @@ std::int64_t active_parameter_count(const Transformer& model) {
 }
 
 std::int64_t multi_token_prediction_parameters(const Transformer& model) {
-  // Norms of hidden state, embedding and output.
+  // Three norms: of hidden state, embedding and output.
   std::int64_t layer = 0;
   for (const std::int64_t like : layers_of_further_prediction(model))
     layer += layer_parameter_count(model, like).total();

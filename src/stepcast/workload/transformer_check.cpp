@@ -1,4 +1,4 @@
-// Whether a Transformer can be: every size in its range, heads that divide, parts that go together.
+// Checks of a Transformer: ranges of sizes, divisibility of heads, and valid combinations of parts.
 #include <algorithm>
 #include <span>
 #include <string>
@@ -19,8 +19,8 @@ namespace stepcast {
 namespace {
 
 Status check_model_sizes(const Transformer& model) {
-  // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters. Layers are
-  // laid out one by one.
+  // Far above existing models. Together with kMostParameters, the limits keep all computed sizes within 64
+  // bits. Layers are listed one by one, so their number has a lower limit.
   constexpr std::int64_t kLayers = 10'000, kWidth = 100'000'000, kCount = 1'000'000'000;
   return check_sizes(
       model, "",
@@ -49,6 +49,7 @@ Status check_streams(const Transformer& model) {
   return check_sizes(model, "", {{"residual_streams", model.residual_streams, 1, kMostStreams}});
 }
 
+// Heads must divide the hidden size, and key-value heads the heads.
 Status check_heads(const Transformer& model) {
   if (model.head_dim == 0 && !attention_of(model).traits().sets_head_dim &&
       model.hidden_size % model.n_heads != 0) {
@@ -68,6 +69,7 @@ Status check_heads(const Transformer& model) {
   return Ok{};
 }
 
+// Shares and probabilities from 0 to 1.
 Status check_fractions(const Transformer& model) {
   const struct {
     std::string_view name;
@@ -84,6 +86,7 @@ Status check_fractions(const Transformer& model) {
   return Ok{};
 }
 
+// Kinds of layers: consistent lengths, known kinds, and the sizes that each kind needs.
 Status check_kinds(const Transformer& model) {
   const auto wrong = [&](std::string problem) {
     return Error::at(model.name, "layer_kinds", std::move(problem));
@@ -117,7 +120,7 @@ Status check_kinds(const Transformer& model) {
   return Ok{};
 }
 
-// The total without rounding errors that matter, before anything can overflow.
+// The number of parameters in floating point, before any integer could overflow.
 double approximate_parameters(const Transformer& model) {
   const double hidden = static_cast<double>(model.hidden_size), layers = static_cast<double>(model.n_layers);
   const double heads = static_cast<double>(model.n_heads);

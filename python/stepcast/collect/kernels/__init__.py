@@ -1,4 +1,4 @@
-"""Kernels: what is measured on its own. A new family is one module with `plan`, and one line here."""
+"""Kernels that are measured individually. To add a family, write a module with `plan`, and one line here."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ FAMILIES = (products, attention, rows, elements, movement, lookup, convolution, 
 
 
 def plan(scope: Scope) -> List[Case]:
-    """All cases of a run, in the order in which they are measured."""
+    """All cases of a run, in the order of measurement."""
     return interleave([family.plan(scope) for family in FAMILIES], scope.seed)

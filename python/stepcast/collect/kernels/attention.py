@@ -1,4 +1,4 @@
-"""Fused attention: every implementation that PyTorch offers on the device, forward and backward apart."""
+"""Fused attention: every implementation of PyTorch on the device, forward and backward measured separately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepcast.collect.kernels.case import ELEMENT_BYTES, Bench, Case, Prepared, 
 from stepcast.collect.sampling import Sampler
 from stepcast.collect.skip import Skip
 
-# Names in the schema -> backends of PyTorch. cuDNN's kernel for Hopper counts as the third generation of flash attention.
+# Names in the schema -> backends of PyTorch. cuDNN's kernel for Hopper is listed as the third generation of flash attention.
 _BACKENDS = {"flash2": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "flash3": "CUDNN_ATTENTION"}
 
 
@@ -42,7 +42,7 @@ def _case(scope: Scope, sampler: Sampler, dtype: str, kernel: str) -> Optional[C
     flops = 4.0 * rows * shape["seq_len_tokens"] * heads * shape["head_dim"]
     limit = scope.max_flops(dtype)
     if scope.cpu:
-        needed += 4.0 * rows * shape["seq_len_tokens"] * heads  # may keep the scores
+        needed += 4.0 * rows * shape["seq_len_tokens"] * heads  # the scores may be stored
     if needed > scope.max_bytes or flops > limit:
         return None
     return Case("attention", dtype, shape, needed, lambda bench: _prepare(bench, dtype, shape))
@@ -81,7 +81,7 @@ def _takes_grouped_heads(function: Any) -> bool:
 
 
 def _only(kernel: str) -> "contextlib.AbstractContextManager[Any]":
-    """Allows one implementation. Raises Skip where this PyTorch does not have it."""
+    """Enables a single implementation. Raises Skip if this PyTorch does not have it."""
     if not kernel:
         return contextlib.nullcontext()
     name = _BACKENDS[kernel]

@@ -1,4 +1,4 @@
-"""What every family of kernels shares: cases, the limits under which they are drawn, the bench they run on."""
+"""Common parts of all kernel families: cases, limits of random shapes, and the bench."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1
 
 @dataclass
 class Prepared:
-    """Calls to time by direction, and shape columns that are only known now (the distinct fraction of a batch)."""
+    """Calls to time by direction, and shape columns that are known only after the draw (distinct fraction of a batch)."""
 
     calls: Dict[str, Call]
     columns: Dict[str, Any] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Case:
-    """One operation on one shape. `prepare` allocates its tensors; `needed_bytes` is what they take on the device."""
+    """One operation with one shape. `prepare` allocates its tensors, `needed_bytes` of device memory."""
 
     op: str
     dtype: str
@@ -46,31 +46,31 @@ class Case:
 
 @dataclass(frozen=True)
 class Scope:
-    """Which cases are drawn. It depends on the call alone, so that a resumed run has the same plan."""
+    """The range of random cases. It depends only on the call, so that a resumed run has the same plan."""
 
     seed: int = 1
     quick: bool = False
     cpu: bool = False
 
     def count(self, full: int, least: int = 0) -> int:
-        """How many of the `full` cases of a complete run on a GPU are drawn."""
+        """The number of cases to draw, given the number `full` of a complete run on a GPU."""
         divisor = (10 if self.quick else 4) if self.cpu else (6 if self.quick else 1)
         return max(least or (4 if self.cpu else 2), -(-full // divisor))
 
     @property
     def max_bytes(self) -> float:
-        """Of all tensors of one case."""
+        """Limit for all tensors of a case."""
         return 24e6 if self.cpu else 4e9
 
     def max_flops(self, dtype: str) -> float:
-        """Of one forward product."""
+        """Limit for a forward GEMM."""
         if self.cpu:
             return 3e8
         return 4e12 if dtype == "fp32" else 2e13
 
     @property
     def dtypes(self) -> "tuple[str, ...]":
-        """Element types of operations that are bound by memory."""
+        """Element types of memory-bound operations."""
         return ("fp32",) if self.cpu and self.quick else ("fp32", "bf16", "fp16")
 
     @property
@@ -94,7 +94,7 @@ class Bench:
         return self.machine.device
 
     def normal(self, *shape: int, dtype: str = "fp32", scale: float = 1.0, grad: bool = False) -> torch.Tensor:
-        """Random normal numbers; never zeros, because chips run faster on those than on anything real."""
+        """Random normal numbers. Zeros would be misleading, because chips run faster on them than on real data."""
         tensor = torch.randn(shape, device=self.device)
         if scale != 1.0:
             tensor.mul_(scale)
@@ -102,7 +102,7 @@ class Bench:
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """The type in which `name` is stored. Raises Skip where this PyTorch has none."""
+    """The storage type for `name`. Raises Skip if this PyTorch does not have it."""
     attribute = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn",
                  "int8": "int8"}[name]
     if not hasattr(torch, attribute):
@@ -111,16 +111,16 @@ def torch_dtype(name: str) -> torch.dtype:
 
 
 def gradient_of(output: torch.Tensor, inputs: List[torch.Tensor], upstream: torch.Tensor) -> Call:
-    """The backward of one operation alone, with a given gradient of its output.
+    """The backward of a single operation, with a given gradient of its output.
 
-    `upstream` is random normal of order 1. A loss averaged over the output would divide it by the number of elements,
-    which half precision rounds to zero, and products of zeros run above the clock that real training has.
+    `upstream` is random normal of order 1. The gradient of a mean loss would be divided by the number of elements, which half
+    precision rounds to zero, and GEMMs of zeros run at higher clocks than real training.
     """
     return lambda: torch.autograd.grad(output, inputs, upstream, retain_graph=True)
 
 
 def draw(n: int, make: Callable[[], Optional[Case]], most_tries: int = 50) -> List[Case]:
-    """`n` different cases; draws that are None (too large) or that were there already are repeated."""
+    """`n` different cases. Draws that are None (too large) or repeated are drawn again."""
     found: Dict[str, Case] = {}
     for _ in range(n * most_tries):
         if len(found) == n:
@@ -132,7 +132,7 @@ def draw(n: int, make: Callable[[], Optional[Case]], most_tries: int = 50) -> Li
 
 
 def interleave(families: List[List[Case]], seed: int) -> List[Case]:
-    """All cases in seeded order, families mixed: whatever part of a run there is, it has some of each."""
+    """All cases in seeded random order, so that every part of a run contains cases of all families."""
     everything = list(itertools.chain.from_iterable(families))
     random.Random(f"{seed}/order").shuffle(everything)
     return everything

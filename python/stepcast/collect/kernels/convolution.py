@@ -1,4 +1,4 @@
-"""Two-dimensional convolutions; the two gradients apart."""
+"""Two-dimensional convolutions; the two gradients are measured separately."""
 
 from __future__ import annotations
 

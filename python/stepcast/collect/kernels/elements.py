@@ -1,4 +1,4 @@
-"""Element-wise operations: activations, dropout, rotary embedding, sums, products, casts."""
+"""Element-wise operations: activations, dropout, rotary embedding, sums, multiplications, casts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _unary(function: Callable[[torch.Tensor], torch.Tensor]) -> Prepare:
 
 
 def _add(bench: Bench, dtype: str, rows: int, cols: int) -> Prepared:
-    # No backward: the gradient is handed on without a kernel.
+    # No backward: the gradient is passed on without a kernel.
     a, b = bench.normal(rows, cols, dtype=dtype), bench.normal(rows, cols, dtype=dtype)
     return Prepared({"forward": lambda: a + b})
 
@@ -69,7 +69,7 @@ def _cast(bench: Bench, dtype: str, rows: int, cols: int) -> Prepared:
 
 
 def _rotary(bench: Bench, dtype: str, rows: int, head: int) -> Prepared:
-    """Of `rows` = tokens x heads, in the arithmetic of common model code: x cos + rotated(x) sin."""
+    """For `rows` = tokens x heads, with the arithmetic of common model code: x cos + rotated(x) sin."""
     x = bench.normal(rows, head, dtype=dtype, grad=True)
     cos, sin = bench.normal(rows, head, dtype=dtype), bench.normal(rows, head, dtype=dtype)
 
@@ -87,7 +87,7 @@ _KINDS: "dict[str, tuple[Dict[str, Any], int, Prepare]]" = {
     "cast": ({}, 8, _cast),
     "relu": ({}, 8, _unary(functional.relu)),
     "gelu": ({}, 12, _unary(functional.gelu)),
-    # silu and product as two kernels: the first writes what the second reads.
+    # silu and multiplication as two kernels: the first writes what the second reads.
     "gated_silu": ({"reads": 3, "writes": 2}, 10, _gated_silu),
     "dropout": ({}, 10, _unary(lambda x: functional.dropout(x, 0.1, training=True))),
     "rotary_unfused": ({}, 8, _rotary),

@@ -1,5 +1,5 @@
-"""Embedding lookups, forward and backward, with controlled reuse of rows: PyTorch's own, and FBGEMM's table-batched
-ones where fbgemm_gpu is installed, whose backward updates the rows."""
+"""Embedding lookups, forward and backward, with controlled reuse of rows: the operators of PyTorch, and FBGEMM's table-batched
+ones if fbgemm_gpu is installed. The backward of the latter updates the rows."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _case(scope: Scope, sampler: Sampler, op: str, dtype: str, table_batched: bo
     pooling = sampler.choice((1, 2, 4, 8, 10, 20, 32, 50, 100)) if bag else 1
     pattern = sampler.choice(PATTERNS)
     lookups = tables * bags * pooling
-    # The table, its gradient, and what sorting the indices takes.
+    # The table, its gradient, and memory for sorting the indices.
     table_bytes = float(ELEMENT_BYTES[dtype]) * tables * rows * dim
     needed = (1 if table_batched else 2) * table_bytes + 64.0 * lookups + 3.0 * ELEMENT_BYTES[dtype] * tables * bags * dim
     if needed > (2 if scope.cpu else 5) * scope.max_bytes or lookups * dim > (2e6 if scope.cpu else 5e9):
         return None
-    if lookups > 1.6e7:  # drawing the indices takes longer than all that is measured on them
+    if lookups > 1.6e7:  # drawing more indices takes longer than the measurement
         return None
     shape = {"rows": rows, "dim": dim, "bags": bags, "tables": tables, "pooling": pooling}
     if table_batched:
@@ -60,7 +60,7 @@ def _case(scope: Scope, sampler: Sampler, op: str, dtype: str, table_batched: bo
 
 
 def _prepare(bench: Bench, op: str, dtype: str, shape: "dict[str, int]", pattern: reuse.Pattern) -> Prepared:
-    """Tables lie behind each other in one tensor, as in table-batched lookups, so that all are one call."""
+    """All tables in one tensor, as in table-batched lookups, so that one call covers all."""
     tables, rows = shape["tables"], shape["rows"]
     parts, columns = _draw(shape, pattern)
     indices = torch.cat([part + table * rows for table, part in enumerate(parts)]).to(bench.device)
@@ -79,7 +79,7 @@ def _prepare(bench: Bench, op: str, dtype: str, shape: "dict[str, int]", pattern
 
 
 def _prepare_table_batched(bench: Bench, dtype: str, shape: "dict[str, int]", pattern: reuse.Pattern) -> Prepared:
-    """FBGEMM's operator over all tables; the backward sorts the indices and updates rows by row-wise Adagrad."""
+    """FBGEMM's operator for all tables. Its backward sorts the indices and updates rows with row-wise Adagrad."""
     operators, locations, precisions = (_fbgemm("split_table_batched_embeddings_ops_training"),
                                         _fbgemm("split_table_batched_embeddings_ops_common"),
                                         _fbgemm("split_embedding_configs"))
@@ -102,7 +102,7 @@ def _prepare_table_batched(bench: Bench, dtype: str, shape: "dict[str, int]", pa
 
 
 def _fbgemm(module: str) -> ModuleType:
-    """Raises Skip where it is not installed, or for another PyTorch than this one."""
+    """Raises Skip if it is not installed, or built for another version of PyTorch."""
     try:
         return importlib.import_module(f"fbgemm_gpu.{module}")
     except (ImportError, OSError) as error:
@@ -110,7 +110,7 @@ def _fbgemm(module: str) -> ModuleType:
 
 
 def _draw(shape: "dict[str, int]", pattern: reuse.Pattern) -> "Tuple[List[torch.Tensor], dict[str, float]]":
-    """Indices by table, and what is recorded of them."""
+    """Indices by table, and their recorded properties."""
     generator = torch.Generator()
     generator.manual_seed(zlib.crc32(repr((sorted(shape.items()), str(pattern))).encode()))
     parts = [reuse.draw_indices(pattern, shape["bags"] * shape["pooling"], shape["rows"], generator)

@@ -1,4 +1,4 @@
-"""Data that is moved and not computed on: copies, transposition, concatenation, transfers between host and device."""
+"""Data movement without computation: copies, transposition, concatenation, transfers between host and device."""
 
 from __future__ import annotations
 

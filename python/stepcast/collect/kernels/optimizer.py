@@ -1,4 +1,4 @@
-"""Steps of optimizers on made-up parameters; the implementations that this PyTorch has."""
+"""Optimizer steps on random parameters, with the implementations of this PyTorch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _prepare(bench: Bench, op: str, implementation: str, size: int, tensors: int
     weights = [bench.normal(size, scale=0.02, grad=True) for _ in range(tensors)]
     for weight in weights:
         weight.grad = torch.randn_like(weight)
-    # Small steps: the weights stay what they are however often the step is repeated.
+    # Small steps, so that the weights hardly change over many repetitions.
     options: Dict[str, Any] = {"lr": 1e-6, implementation: True}
     if op == "momentum_sgd":
         options["momentum"] = 0.9

@@ -1,4 +1,4 @@
-"""Matrix products: linear layers of transformers and of DLRM's MLPs, free shapes, batched products."""
+"""GEMMs: linear layers of transformers and of DLRM's MLPs, random shapes, batched GEMMs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plan(scope: Scope) -> List[Case]:
     dtypes = ("fp32", "tf32", "fp16", "bf16", "fp8")
     cases: List[Case] = []
     for dtype in dtypes:
-        # On a CPU the rates of the half types say nothing; one case each shows that they work, or names why not.
+        # On a CPU the rates of half types have no meaning; one case each shows that they work, or names the reason why not.
         n = scope.count(60, least=40 if scope.cpu else 0) if not scope.cpu or dtype == "fp32" else 1
         sampler = Sampler(scope.seed, f"gemm/{dtype}")
         cases += draw(n, lambda: _gemm(scope, sampler, dtype))
@@ -70,7 +70,7 @@ def _linear(bench: Bench, dtype: str, m: int, n: int, k: int) -> Prepared:
                 torch.backends.cuda.matmul.allow_tf32 = False
         return run
 
-    # What autograd runs for y = x wT: each product with the operands as they lie.
+    # The GEMMs that autograd runs for y = x wT, with the operands in their original layout.
     return Prepared({"forward": with_mode(lambda: torch.nn.functional.linear(x, w)),
                      "input_gradient": with_mode(lambda: g.mm(w)),
                      "weight_gradient": with_mode(lambda: g.t().mm(x))})
@@ -90,7 +90,7 @@ def _fp8(bench: Bench, m: int, n: int, k: int) -> Prepared:
 
 def _bmm(scope: Scope, sampler: Sampler, dtype: str) -> Optional[Case]:
     batch = sampler.extent(4, 2048, 1)
-    if sampler.chance(0.6):  # attention written out: scores, and scores times values
+    if sampler.chance(0.6):  # unfused attention: scores, and scores times values
         length, head = sampler.extent(64, 4096, 64), sampler.choice((32, 64, 80, 96, 128))
         m, n, k = sampler.choice(((length, length, head), (length, head, length)))
     elif sampler.chance(0.5):  # the interaction of DLRM: features times features

@@ -64,7 +64,7 @@ def _layer_norm(bench: Bench, dtype: str, rows: int, cols: int) -> Prepared:
 
 
 def _rms_norm(bench: Bench, dtype: str, rows: int, cols: int) -> Prepared:
-    """Written out as models without a fused kernel have it: in fp32, whatever the type of the activations."""
+    """Written as in models without a fused kernel: in fp32, whatever the type of the activations."""
     x, w = bench.normal(rows, cols, dtype=dtype, grad=True), bench.normal(cols, dtype=dtype, grad=True)
 
     def forward() -> torch.Tensor:
@@ -91,7 +91,7 @@ def _log_softmax(bench: Bench, dtype: str, rows: int, cols: int) -> Prepared:
 
 
 def _cross_entropy(bench: Bench, dtype: str, rows: int, cols: int) -> Prepared:
-    """A loss for each row; its gradient is random, where the mean of the losses would be 1 / rows and vanish in fp16."""
+    """A loss per row with a random gradient. The gradient of a mean, 1 / rows, would vanish in fp16."""
     x = bench.normal(rows, cols, dtype=dtype, grad=True)
     target = torch.randint(0, cols, (rows,), device=bench.device)
     return _both(lambda: functional.cross_entropy(x, target, reduction="none"), [x])

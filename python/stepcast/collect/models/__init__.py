@@ -1,1 +1,1 @@
-"""Models whose training steps are measured, with random weights: library classes where installed, else our own."""
+"""Models for measured training steps, with random weights: library classes if installed, else our own."""

@@ -24,7 +24,7 @@ class TableShape:
 
 @dataclass(frozen=True)
 class DlrmShape:
-    """`dim` is that of every table; MLPs are lists of layer widths, input first."""
+    """`dim` applies to every table. MLPs are lists of layer widths, input first."""
 
     name: str
     dim: int
@@ -37,13 +37,13 @@ class DlrmShape:
         return len(self.tables) + 1
 
     def description(self) -> Dict[str, Any]:
-        """For a JSON file: all that a prediction of the step needs."""
+        """For a JSON file: everything that a forecast of the step needs."""
         return {"name": self.name, "embedding_dim": self.dim, "bottom_mlp": self.bottom, "top_mlp": self.top,
                 "interaction": "dot", "tables": [{**asdict(t), "pattern": str(t.pattern)} for t in self.tables]}
 
 
 def seeded_tables(seed: int, index: int, small: bool = False) -> DlrmShape:
-    """Table set number `index` of `seed`: number, rows, pooling and reuse of its tables are drawn."""
+    """Table set number `index` of `seed`: number, rows, pooling and reuse of its tables are random."""
     s = Sampler(seed, f"dlrm/{index}")
     patterns = (reuse.UNIFORM, reuse.zipf(0.9), reuse.zipf(1.05), reuse.histogram("hot"), reuse.histogram("mixed"),
                 reuse.histogram("cold"))
@@ -78,7 +78,7 @@ class Dlrm(nn.Module):
 
 
 def make_batch(s: DlrmShape, batch: int, seed: int, device: torch.device) -> "tuple[tuple[Any, ...], List[float]]":
-    """Arguments of a step, and the share of distinct rows in the lookups of each table."""
+    """Arguments of a step, and the fraction of distinct rows in the lookups of each table."""
     generator = torch.Generator()
     generator.manual_seed(seed)
     indices = [reuse.draw_indices(t.pattern, batch * t.pooling, t.rows, generator) for t in s.tables]

@@ -1,8 +1,8 @@
-"""Own definitions of BERT, GPT-2, XLNet and Llama, for machines without the `transformers` package.
+"""Our definitions of BERT, GPT-2, XLNet and Llama, for machines without the `transformers` package.
 
-The layers do the arithmetic of the published architectures in the operations that common model code uses; details that
-cost nothing (initial values, dropout rates) are simplified. All take token ids [batch, length] and labels of the same
-shape and return the mean loss.
+The layers do the arithmetic of the published architectures with the operations of common model code. Details without cost
+(initial values, dropout rates) are simplified. All models take token ids [batch, length] and labels of the same shape, and
+return the mean loss.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
 
 
 class RelativeAttention(nn.Module):
-    """XLNet's: scores of content and of relative position, each with a bias of its own."""
+    """Attention of XLNet: scores of content and of relative position, each with a bias."""
 
     def __init__(self, s: TransformerShape) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class RelativeAttention(nn.Module):
         r = heads(self.r(positions))
         content = (q + self.content_bias) @ k.transpose(-2, -1)
         position = (q + self.position_bias) @ r.transpose(-2, -1)
-        # Row i of 2 length columns holds offsets from `length` down: shift it so that column j means i - j.
+        # Row i of 2 length columns contains offsets from `length` downwards: shift it so that column j means i - j.
         position = position.reshape(batch, s.n_heads, 2 * length, length)[:, :, 1:, :]
         position = position.reshape(batch, s.n_heads, length, 2 * length - 1)[..., :length]
         scores = (content + position) * s.head_dim**-0.5
@@ -210,7 +210,7 @@ class Transformer(nn.Module):
 
 
 def library_model(s: TransformerShape) -> nn.Module:
-    """The same model from the `transformers` package, with random weights. Raises ImportError without it."""
+    """The same model from the `transformers` package, with random weights. Raises ImportError if it is missing."""
     import transformers
 
     common = {"vocab_size": s.vocab_size}
@@ -235,7 +235,7 @@ def library_model(s: TransformerShape) -> nn.Module:
 
 
 class LibraryLoss(nn.Module):
-    """The call of our own models for those of the library."""
+    """Gives models of the library the call of our own models."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

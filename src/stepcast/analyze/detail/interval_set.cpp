@@ -4,11 +4,14 @@
 
 namespace stepcast::detail {
 
+// The constructor establishes the invariant that all operations rely on: intervals are sorted, disjoint and
+// have a length above 0. Sorting is skipped for sorted input, which is the usual case.
 IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   std::erase_if(intervals, [](const Interval& i) { return i.length_us() <= 0; });
   const auto by_start = [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; };
   if (!std::is_sorted(intervals.begin(), intervals.end(), by_start))
     std::sort(intervals.begin(), intervals.end(), by_start);
+  // Merge intervals that overlap or touch.
   for (const Interval& next : intervals)
     if (!intervals_.empty() && next.start_us <= intervals_.back().end_us)
       intervals_.back().end_us = std::max(intervals_.back().end_us, next.end_us);
@@ -33,6 +36,7 @@ double IntervalSet::covered_us(Interval interval) const {
 
 IntervalSet IntervalSet::minus(const IntervalSet& other) const {
   IntervalSet left;
+  // `cut` never moves back: it is the first interval of `other` that can overlap the current one.
   auto cut = other.intervals_.begin();
   for (Interval rest : intervals_) {
     while (cut != other.intervals_.end() && cut->end_us <= rest.start_us) ++cut;

@@ -1,4 +1,5 @@
-// Goes through what the GPU streams of a rank do, moment by moment: one pass, whatever the number of streams.
+// Sweeps over the activities of all GPU streams of a rank in the order of time. One pass over all stretches.
+// The next change is searched in all streams, except while only one of them changes.
 #pragma once
 
 #include <algorithm>
@@ -13,33 +14,36 @@
 
 namespace stepcast::detail {
 
+// The activity of a stream. The order has no meaning; ActivityCounts uses it as an index.
 enum class Activity : std::uint8_t {
-  computation,  // a kernel that is no communication
+  computation,  // a kernel that is not communication
   transfer,
   copy,
   waiting,  // in a collective, for a rank that has not arrived
-  posted,   // a receive that waits for its sender: it holds nobody up by itself
-  body,     // what a task stands for (program/task_bodies.h)
+  posted,   // a receive that waits for its sender; it delays no other work
+  body,     // a task that represents a body (program/task_bodies.h)
 };
 
-// What one stream does for a while.
+// An interval in which one stream has one activity.
 struct Stretch {
   Interval time;           // inside the window; may have no length
   std::size_t task = 0;    // flat number
-  std::uint32_t what = 0;  // computation: KernelClass; transfer: group + 1; body: which
+  std::uint32_t what = 0;  // computation: KernelClass; transfer: GroupId + 1; body: its number
   Activity activity = Activity::computation;
-  bool begins_task = true;  // false: the task has started before
+  bool begins_task = true;  // false: the task began in an earlier stretch
 };
 
 inline constexpr std::size_t kActivityCount = 6;
 using ActivityCounts = std::array<std::uint32_t, kActivityCount>;  // [Activity]
 
+// A stretch in progress, and the index of its stream.
 struct RunningStretch {
   std::size_t stream = 0;
   const Stretch* stretch = nullptr;
 };
 
-// See sweep_moments().
+// The implementation of sweep_moments(). Each stream has a time of its next change (a stretch ends or
+// begins); the sweep repeatedly processes the earliest change.
 template <class OnMoment, class OnGap>
 class MomentSweep {
  public:
@@ -57,10 +61,11 @@ class MomentSweep {
     }
   }
 
+  // Processes all changes, then the gap at the end of the window.
   void run() {
     for (;;) {
       std::size_t soonest = 0;
-      double at = kNever, then = kNever;  // the next two changes
+      double at = kNever, then = kNever;  // the times of the earliest change and of the one after it
       for (std::size_t s = 0; s < changes_.size(); ++s) {
         if (changes_[s] < at) {
           then = at;
@@ -75,7 +80,7 @@ class MomentSweep {
         change(at, 0, streams_.size());
         continue;
       }
-      // Mostly one stream goes on by itself: nobody asks the others before their time.
+      // Fast path: only one stream changes until `then`, so the other streams are not searched.
       do {
         if (!follow(soonest)) change(changes_[soonest], soonest, soonest + 1);
       } while (changes_[soonest] < then);
@@ -88,21 +93,24 @@ class MomentSweep {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   static constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
   struct Stream {
-    const Stretch *next, *end;       // the first that has not begun; behind all
-    std::size_t runs_at = kNothing;  // in running_
+    // The first stretch that has not begun, and the end of the stretches.
+    const Stretch *next, *end;
+    std::size_t runs_at = kNothing;  // index in running_; kNothing: the stream is idle
   };
   static bool is_posted(const Stretch& stretch) { return stretch.activity == Activity::posted; }
   std::uint32_t& count_of(const Stretch& stretch) {
     return count_[static_cast<std::size_t>(stretch.activity)];
   }
 
+  // Reports the moment up to `at`, during which the running stretches did not change.
   void pass_until(double at) {
     if (at > now_ && !running_.empty())
       on_moment_(Interval{now_, at}, std::span<const RunningStretch>{running_}, count_);
     now_ = at;
   }
 
-  // The common change: a stretch ends and the next one of the stream begins, both busy or both posted.
+  // Fast path for the most common change: a stretch ends and the next one begins at the same time, both busy
+  // or both posted receives. Returns false if the change is of another kind.
   bool follow(std::size_t s) {
     Stream& stream = streams_[s];
     const double at = changes_[s];
@@ -120,7 +128,8 @@ class MomentSweep {
     return true;
   }
 
-  // What streams from `from` up to `to` do at the time `at`.
+  // Applies the changes at time `at` of the streams in [from, to): ends, then begins, then the start or end
+  // of a gap.
   void change(double at, std::size_t from, std::size_t to) {
     pass_until(at);
     for (std::size_t s = from; s < to; ++s)
@@ -134,6 +143,7 @@ class MomentSweep {
     was_busy_ = is_busy;
   }
 
+  // Ends the stretch of a stream. The last running stretch moves to its place.
   void stop(Stream& stream) {
     RunningStretch& place = running_[stream.runs_at];
     --count_of(*place.stretch);
@@ -143,6 +153,8 @@ class MomentSweep {
     stream.runs_at = kNothing;
   }
 
+  // Begins the stretches of a stream that are due at `at`, including those without length. `first`: the
+  // stretch that ends a gap, preferably one that begins its task, then the one with the lowest task number.
   void begin(std::size_t s, double at, const Stretch*& first) {
     Stream& stream = streams_[s];
     changes_[s] = kNever;
@@ -168,18 +180,17 @@ class MomentSweep {
   std::vector<Stream> streams_;
   std::vector<double> changes_;  // [stream] when its stretch ends, or its next one begins
   std::vector<RunningStretch> running_;
-  ActivityCounts count_{};  // of them
+  ActivityCounts count_{};  // of running_, by activity
   double now_, gap_from_, window_end_;
   bool was_busy_ = false;
 };
 
-// `streams` holds stretches inside `window`, those of a stream sorted and free of overlaps. Calls
-//   on_moment(moment, running, counts)      for every moment in which stretches run: one per stream, in any
-//                                           order, while none begins or ends; counts: how many of each
-//                                           Activity
-//   on_gap(gap, next)               for every longest stretch of time without anything but posted receives;
-//                                   `next` is what begins when it ends, of several the task with the lowest
-//                                   number, null at the window's end
+// `streams` contains stretches inside `window`, sorted and without overlaps within a stream. Calls
+//   on_moment(moment, running, counts)      for each interval in which stretches run and none begins or ends;
+//                                           running: one per busy stream, in any order; counts: by Activity
+//   on_gap(gap, next)                       for each maximal interval with at most posted receives; next: the
+//                                           stretch that ends it (of several, the lowest task number), or null
+//                                           at the end of the window
 template <class OnMoment, class OnGap>
 void sweep_moments(std::span<const std::vector<Stretch>> streams, Interval window, OnMoment&& on_moment,
                    OnGap&& on_gap) {

@@ -1,5 +1,5 @@
-// What a rank does at every moment of a window, as sets of moments: the same disjoint parts as a RankBreakdown
-// (breakdown.h), with the places in time kept, so that a part of the window can be asked for.
+// The activity of a rank over a window, as sets of times. The same disjoint parts as a RankBreakdown
+// (breakdown.h), but with their positions in time, so that any part of the window can be queried.
 #pragma once
 
 #include <cstddef>
@@ -15,30 +15,33 @@
 
 namespace stepcast::detail {
 
-// Nothing runs, and nothing waits for another rank.
+// A time in which nothing runs and the rank does not wait inside a collective.
 struct IdleGap {
   Interval time;
   IdleCause cause = IdleCause::rest;
-  std::size_t next_task = kNoTask;  // GPU work that ends it; kNoTask: the window does
+  std::size_t next_task = kNoTask;  // the GPU work that ends it; kNoTask: the end of the window
 };
 
-// A stay in a collective before its last rank came, while nothing else runs on this rank.
+// A time inside a collective before its last rank has arrived, while nothing else runs on this rank.
 struct RankWait {
   Interval time;
-  std::size_t occurrence = 0;  // position in the collective_occurrences()
+  std::size_t occurrence = 0;  // index into collective_occurrences()
 };
 
+// The parts of one rank. Together with waits and gaps they cover the window.
 struct RankParts {
   Interval window;
-  // Disjoint, the first of them that holds. Copies between host and device, then fills and copies on the device.
+  // Disjoint, by priority in this order. `copies` are between host and device; `device_copies` are fills and
+  // copies on the device.
   IntervalSet computation, transfer, copies, device_copies;
   std::vector<RankWait> waits;  // ascending
   std::vector<IdleGap> gaps;    // ascending
 };
 
-// True for copies between host and device, by the names that profilers of CUDA and ROCm give them.
+// Whether a copy is between host and device, by the names that the profilers of CUDA and ROCm use.
 [[nodiscard]] bool crosses_host_link(std::string_view copy_name);
 
+// The parts of rank class `c`. `occurrences` must be those of the same times.
 [[nodiscard]] RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
                                    RankClassId c, Interval window, double rank_start_us,
                                    std::span<const CollectiveOccurrence> occurrences);

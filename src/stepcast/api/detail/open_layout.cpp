@@ -1,3 +1,5 @@
+// Choices that a request leaves open: planned_layout() runs the layout search of `plan`, and
+// take_largest_batch() searches for the largest micro-batch in memory.
 #include "stepcast/api/detail/open_layout.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 namespace stepcast {
 
 std::string detail::in_short_flags(std::string flags) {
+  // Flags of Megatron-LM (first) with their shorter form in `predict` (second).
   constexpr std::pair<std::string_view, std::string_view> kShort[] = {
       {"--tensor-model-parallel-size", "--tp"},
       {"--pipeline-model-parallel-size", "--pp"},
@@ -41,6 +44,7 @@ std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const Resol
                                                    const StepAssumptions& assumptions,
                                                    const StepModel* steps) {
   PlanRequest request{.job = asked, .n_gpus = usual.layout.world_size(), .restrictions = {}};
+  // One thread, because the caller may already run on one of many threads.
   request.threads = 1;
   request.assumptions = assumptions;
   request.refines = true;
@@ -57,7 +61,7 @@ std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const Resol
   const JobSettings left = settings_beyond(asked, choice.settings);
   Job job = asked;
   job.settings = over(asked.settings, left);
-  if (left.pipeline_layout) job.settings.virtual_stages.reset();  // the string says them
+  if (left.pipeline_layout) job.settings.virtual_stages.reset();  // the string contains them
   Result<ResolvedJob> resolved = resolve(job);
   if (!resolved) return std::nullopt;
   choice.job = std::move(*resolved);
@@ -72,10 +76,12 @@ std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const Resol
 namespace stepcast::detail {
 namespace {
 
-constexpr std::int64_t kMostSequences = 65'536;  // nobody trains on more at a time
+constexpr std::int64_t kMostSequences = 65'536;  // search limit, far above real batches
 
+// GiB with one decimal.
 std::string gib(Bytes bytes) { return fmt::format("{:.1f}", bytes.value() / kGiB); }
 
+// The memory of the fullest stage by use, for error messages.
 std::string parts_of(const MemoryForecast& memory) {
   const StageMemory& m = memory.stages[memory.worst_stage];
   return fmt::format(
@@ -84,7 +90,7 @@ std::string parts_of(const MemoryForecast& memory) {
       gib(m.communication + m.context + m.reserve));
 }
 
-// In their order; what divides `whole` without a rest.
+// All divisors of `whole`, ascending. Empty for 0. O(sqrt(whole)).
 std::vector<std::int64_t> divisors_of(std::int64_t whole) {
   std::vector<std::int64_t> small, large;
   for (std::int64_t i = 1; i <= whole / i; ++i) {
@@ -104,7 +110,7 @@ Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes me
     return Error{"--gbs max with a micro-batch: memory does not limit the number of micro-batches"}.advice(
         "leave out --mbs, or give --gbs as a number");
   const std::int64_t ranks = job.layout.degrees.data * std::max<std::int64_t>(1, job.layout.degrees.pipeline);
-  // 0: as many as fit.
+  // The given global batch, which the micro-batch must divide; 0: none, any micro-batch is allowed.
   const std::int64_t batch = wanted == LargestBatch::micro ? said.global_batch_sequences.value_or(0) : 0;
   const std::int64_t most = batch > 0 ? batch / job.layout.degrees.data : kMostSequences;
   const auto with = [&](std::int64_t sequences) {
@@ -115,8 +121,9 @@ Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes me
   };
   std::int64_t best = 0;
   std::optional<MemoryForecast> of_best, of_next;
-  std::int64_t next = 0;  // the smallest that was tried and does not fit
-  // None where a schedule needs other numbers of micro-batches.
+  std::int64_t next = 0;  // smallest number of sequences that was tried and does not fit; 0: none yet
+  // Whether this micro-batch fits; records it in `best` or `next`. Nothing if the schedule does not allow the
+  // number of micro-batches.
   const auto fits = [&](std::int64_t sequences) -> std::optional<bool> {
     Result<MemoryForecast> found = memory_forecast(job.model, with(sequences), memory);
     if (!found) return std::nullopt;
@@ -126,16 +133,18 @@ Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes me
     return does;
   };
   if (batch > 0) {
-    // Fewer micro-batches may be under way when they are larger: one after the other.
+    // Memory need not grow with the micro-batch, because fewer micro-batches may be in flight. So all
+    // divisors are tried in turn.
     for (const std::int64_t sequences : divisors_of(batch % job.layout.degrees.data == 0 ? most : 0))
       if (!fits(sequences).value_or(true)) break;
   } else {
-    // As many micro-batches of any size, whose memory grows with it.
+    // The number of micro-batches is fixed, so memory grows with the micro-batch. Doubling, then binary search.
     for (std::int64_t more = 1; next == 0 && best < most; more = std::min(most, 2 * more))
       if (!fits(more)) break;
     while (next > best + 1)
       if (!fits(best + (next - best) / 2)) break;
   }
+  // The note says why there is no larger one.
   std::string why =
       batch > 0 ? fmt::format("larger ones do not divide {} sequences", batch) : "the largest that is tried";
   if (next > 0)

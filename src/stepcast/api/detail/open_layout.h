@@ -1,4 +1,4 @@
-// What a request leaves open: the layout of somebody who named none, the largest batch that fits.
+// Fills in choices that a request leaves open: the layout, and the largest batch that fits into memory.
 #pragma once
 
 #include <optional>
@@ -19,19 +19,20 @@ class StepModel;
 
 namespace stepcast::detail {
 
-// What `plan` chooses for the same question, on as many GPUs as the usual layout; nothing where none of its layouts runs.
-// `steps`: of the platform, that keeps what is priced (PlanRequest).
+// The layout that `plan` chooses for this job on the number of GPUs of `usual`, the default layout. Nothing
+// if no layout runs. `steps`: a model of `platform` that caches prices (PlanRequest).
 [[nodiscard]] std::optional<LayoutChoice> planned_layout(const Job& asked, const ResolvedJob& usual,
                                                          const Platform& platform,
                                                          const StepAssumptions& assumptions,
                                                          const StepModel* steps = nullptr);
 
-// Flags of Megatron-LM as `predict` also takes them, where these are shorter: --tp, --mbs.
+// Replaces flags of Megatron-LM by shorter ones that `predict` also accepts: --tp, --mbs.
 [[nodiscard]] std::string in_short_flags(std::string flags);
 
-// `job.layout` takes the largest micro-batch that fits: of those that divide the batch of `said`; where that states none, of
-// all, and the batch is one micro-batch for every data-parallel rank, or one for every stage of its pipeline. A note says
-// what the next takes. Errors: not even one sequence fits; a batch wanted as large as can be, with a micro-batch said.
+// Sets the largest micro-batch that fits into `memory` (bytes per GPU) in `job.layout`. With a global batch
+// in `said`, the micro-batch must divide it. Without one, any micro-batch is allowed, and the global batch is
+// one micro-batch per data-parallel rank and pipeline stage. A note says why the next larger one does not
+// fit. Errors: not even one sequence fits; LargestBatch::global with a given micro-batch.
 [[nodiscard]] Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes memory,
                                         ResolvedJob& job);
 

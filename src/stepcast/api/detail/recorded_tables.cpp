@@ -1,3 +1,4 @@
+// Collects tables from the forward lookups of FBGEMM in the last recorded step of each rank's execution trace.
 #include "stepcast/api/detail/recorded_tables.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 namespace stepcast::detail {
 namespace {
 
-// From where on the last step of a trace is, in the order of its nodes.
+// Order of the node that begins the last ProfilerStep of the trace; -1 without steps, so that all nodes count.
 std::int64_t last_step(const ExecutionTrace& trace) {
   std::int64_t from = -1;
   for (const EtNode& node : trace.nodes)
@@ -27,6 +28,7 @@ std::int64_t last_step(const ExecutionTrace& trace) {
   return from;
 }
 
+// Adds the tables of one lookup kernel, all with the same plan. `of` is the prefix of their names.
 void add_tables(const LookupShape& lookup, DType dtype, const TablePlan& plan, std::string_view of,
                 RecordedTables& out) {
   for (std::int64_t t = 0; t < lookup.tables; ++t) {
@@ -56,7 +58,7 @@ Result<RecordedTables> recorded_tables(const std::filesystem::path& folder) {
       if (lookup == nullptr || traced.operation.direction != Direction::forward || node.order < from)
         continue;
       if (name.find("embedding_codegen_lookup_") == std::string_view::npos) continue;
-      // What is dense is a parameter of every rank, as DistributedDataParallel keeps it.
+      // Tables with dense gradients are replicated by DistributedDataParallel, so they are taken from rank 0 only.
       const bool everywhere = name.find("dense_embedding") != std::string_view::npos;
       if (everywhere && r > 0) continue;
       TablePlan plan{.ranks = {static_cast<std::int32_t>(r)}};

@@ -1,7 +1,8 @@
-// The embedding tables of a job that was traced, and the ranks that have them: what the lookups in the execution traces of
-// its ranks were called with.
+// Reads the embedding tables of a recorded job, and the ranks that held them, from the lookups in the
+// execution traces of its ranks.
 //
-// Of the tables that one kernel looks up a trace tells rows, columns and lookups together: they count as equal.
+// Limitation: for the tables of one kernel, a trace has only the sums of rows, columns and lookups. They are
+// treated as equal tables.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,20 @@
 
 namespace stepcast::detail {
 
+// What execution traces say about the tables of a job.
 struct RecordedTables {
   std::vector<EmbeddingTable> tables;
-  ShardingPlan plan;              // as the ranks had them
+  ShardingPlan plan;              // the recorded placement of the tables
   std::int64_t global_batch = 0;  // samples
 };
 
-// Errors: no execution trace of a rank, no lookup in any of them.
+// Errors: no execution trace, or none with a lookup of embedding tables.
 [[nodiscard]] Result<RecordedTables> recorded_tables(const std::filesystem::path& folder);
 
-// Whether an input for tables or a plan is a folder of traces.
+// Whether an input for tables or a plan is a folder or archive of traces (instead of a file).
 [[nodiscard]] bool is_trace_folder(const std::filesystem::path& place);
-// The tables of a CSV file, or of a folder of traces with their batch, unless the job has one.
+// Reads the tables of a CSV file or a folder of traces into the job. Traces also set the global batch, unless
+// the job has one.
 [[nodiscard]] Status take_tables(const std::string& place, DlrmJob& job);
 
 }  // namespace stepcast::detail

@@ -1,4 +1,4 @@
-// What a Session keeps: platforms that were loaded, and what was priced on them.
+// State of a Session: loaded platforms, and cached prices and layouts.
 #pragma once
 
 #include <deque>
@@ -27,43 +27,45 @@
 namespace stepcast {
 namespace detail {
 
-// Errors: other jobs on links that nobody described; a power limit that the GPU does not have. The assumptions of a question
-// on a platform; `limit_W`: of each GPU.
+// The assumptions of a request on a platform. `what_if`: changes such as "gemm=2x". `limit_W`: power limit per GPU in
+// watts. Errors: an invalid what-if, background load on a platform without network tiers, a power limit out of range.
 [[nodiscard]] Result<StepAssumptions> assumptions_on(const Platform& platform, const PredictRequest& request,
                                                      const std::vector<std::string>& what_if,
                                                      std::optional<double> limit_W);
-// What measured steps say of the forecast of a job; nothing where there are none, or none is of the job itself.
+// What measured steps contribute to a forecast. All are empty if there are none. `check` is set if a step of
+// the requested job itself was measured.
 struct OnMeasured {
   std::optional<ForecastAnchor> anchor;
   std::optional<MeasuredCheck> check;
-  std::vector<std::string> notes;  // steps that are not used, as they are the time of something else
+  std::vector<std::string> notes;  // about measurements that were not used
 };
-// `asked` become the assumptions of the anchored forecast. Errors: words or logs that cannot be read, steps that cannot be
-// forecast.
+// Anchors the forecast of `job` on the measurements of `request`, and replaces `asked` by the assumptions of
+// the anchored forecast. Errors: measurements that cannot be read or forecast.
 [[nodiscard]] Result<OnMeasured> anchor_on_measured(const PredictRequest& request, const ResolvedJob& job,
                                                     const StepModel& machine, StepAssumptions& asked);
-// What a note says of it.
+// The note about an anchor in a forecast.
 [[nodiscard]] std::string anchor_text(const ForecastAnchor& anchor);
-// With settings that act and have no price.
+// Widens the band for `n_unpriced` settings that have an effect and no model.
 [[nodiscard]] StepAssumptions widened_for(std::size_t n_unpriced, StepAssumptions assumptions);
-// More are a mistake: batches count sequences.
+// Errors: more than 65,536 micro-batches per step, which is usually a batch given in tokens.
 [[nodiscard]] Status check_micro_batches(const Layout& layout);
-// With the price of a GPU-hour that the zones of its pools say. Errors: another price.
+// The budget with the price per GPU-hour of the zones, averaged over the GPUs if zones differ. Errors: the
+// budget has a price too.
 [[nodiscard]] Result<TrainingBudget> with_prices_of_zones(TrainingBudget budget, const Cluster& cluster);
 
 }  // namespace detail
 
-// A platform with the prices of its operations.
+// A platform with its priced operations. Not thread-safe because of `short_steps`.
 struct PricedPlatform {
   std::shared_ptr<const Platform> platform;
   StepModel steps;  // refers to *platform
   ShortSteps short_steps{};
 };
 
-// What the layout of an open job depends on.
+// Key of the cache of planned layouts: all inputs of the layout search.
 struct LayoutQuestion {
-  Job job;  // without a file or command line of a framework
-  // What it comes to with the usual layout: files that it names may change.
+  Job job;  // has no file or command line of a framework
+  // The job with its default layout. Compared too, because files that the job names may have changed.
   Transformer model;
   Layout usual;
   std::shared_ptr<const Platform> platform;
@@ -78,18 +80,19 @@ struct LayoutQuestion {
   }
 };
 
-// Where GPUs are named: "h100" and several of them are those of its usual node.
+// The platform for a name. Names of GPUs ("h100") with several GPUs mean the usual node of that GPU.
 struct MeantPlatform {
-  std::string name, note;  // the note is empty where the platform is the one that was named
+  std::string name, note;  // empty if the platform is the named one
   std::shared_ptr<const Platform> platform;
 };
 
-// ShortSteps serve one call at a time: every call leases some that are free, or makes some.
+// PricedPlatform serves one call at a time. Each call leases a free one, or creates one if all are in use.
+// The mutex protects all containers; it is not held during predictions.
 struct Session::Impl {
-  using Key =
-      std::pair<std::string, std::optional<std::int64_t>>;  // platform, GPUs of a node if not as it has
+  // Name of a platform, and GPUs per node if they differ from the platform's.
+  using Key = std::pair<std::string, std::optional<std::int64_t>>;
 
-  // Gives back what it has when it ends, also where the call fails.
+  // Ownership of a PricedPlatform for one call. The destructor returns it, also after errors.
   class Lease {
    public:
     Lease(Impl& of, Key key, std::unique_ptr<PricedPlatform> priced)
@@ -109,6 +112,7 @@ struct Session::Impl {
     std::unique_ptr<PricedPlatform> priced_;
   };
 
+  // The platform with this name or file, loaded once.
   Result<std::shared_ptr<const Platform>> platform(const std::string& name) {
     const std::scoped_lock lock{mutex};
     if (const auto found = platforms.find(name); found != platforms.end()) return found->second;
@@ -118,7 +122,7 @@ struct Session::Impl {
     return shared;
   }
 
-  // The shipped one with the GPU that recorded traces.
+  // The built-in platform for a GPU name found in traces, loaded once.
   Result<std::shared_ptr<const Platform>> platform_with(const std::string& gpu) {
     const std::scoped_lock lock{mutex};
     std::shared_ptr<const Platform>& of_gpu = recorded_on[gpu];
@@ -129,6 +133,7 @@ struct Session::Impl {
     return of_gpu;
   }
 
+  // The platform for this name and number of GPUs. See MeantPlatform.
   Result<MeantPlatform> meant_platform(const std::string& name, std::int64_t n_gpus) {
     STEPCAST_ASSIGN(std::shared_ptr<const Platform> as_named, platform(name));
     const std::optional<std::string> node = default_node_for(*as_named, n_gpus);
@@ -137,7 +142,8 @@ struct Session::Impl {
     return MeantPlatform{*node, node_note(name, *node), std::move(of_node)};
   }
 
-  // With nodes of so many GPUs; nothing: as the platform has.
+  // A PricedPlatform with `gpus_per_node` GPUs per node; nothing: as in the platform. Errors: unknown
+  // platforms, node sizes that the platform cannot have.
   Result<Lease> lease(const std::string& name, std::optional<std::int64_t> gpus_per_node) {
     Key key{name, gpus_per_node};
     {
@@ -162,7 +168,7 @@ struct Session::Impl {
     return Lease{*this, std::move(key), std::move(priced)};
   }
 
-  // Shares what searches of layouts on a platform have priced.
+  // The step model of a platform that all layout searches share, with its cached prices.
   std::shared_ptr<const StepModel> searched_steps(const std::shared_ptr<const Platform>& platform) {
     const std::scoped_lock lock{mutex};
     std::shared_ptr<const StepModel>& of_platform = searched[platform];
@@ -170,22 +176,23 @@ struct Session::Impl {
     return of_platform;
   }
 
-  // A step whose layout is chosen, on the platform or the pools of GPUs of a question.
+  // A request with all choices made: the layout, the platforms, the assumptions. lay_out() makes it,
+  // forecast() evaluates it.
   struct LaidOut {
-    ResolvedJob job;           // with the layout that was chosen
-    Layout layout;             // of the pool that decides: with its layers, or its micro-batches
-    StepModel steps;           // of that pool
-    std::vector<Lease> sites;  // [pool]
-    std::size_t base = 0;      // the pool that decides
+    ResolvedJob job;           // with the chosen layout
+    Layout layout;             // of the deciding pool: with its layers or its micro-batches
+    StepModel steps;           // of the deciding pool
+    std::vector<Lease> sites;  // one for each pool
+    std::size_t base = 0;      // index of the pool that determines the step time
     StepForecastOptions options{};
     std::string layout_source{};
     LayoutOrigin layout_origin = LayoutOrigin::given;
-    std::vector<std::string> notes{}, site_notes{};  // before and behind those of the job
+    std::vector<std::string> notes{}, site_notes{};  // notes before and after those of the job
     std::optional<OutputFile> timeline{};
     TrainingBudget budget{};
     std::optional<ForecastAnchor> anchor{};
     std::optional<MeasuredCheck> measured_check{};
-    // Of several pools: how they are said, and the layouts that were found, the first of which was chosen.
+    // Only with several pools: their description, and the layouts that were found. The first layout is the chosen one.
     Cluster cluster{};
     std::vector<PooledLayout> found{};
     std::vector<RunPool> run_pools{};
@@ -194,25 +201,25 @@ struct Session::Impl {
   };
   Result<LaidOut> lay_out(const PredictRequest& request, const Extras& extras);
   Result<LaidOut> lay_out_on_pools(const PredictRequest& request, const Cluster& cluster);
-  // What a forecast says of several pools besides the step.
+  // Adds the results for each pool to a forecast on several pools.
   static Status add_pools(const LaidOut& step, const PredictRequest& request, Forecast& forecast);
   Result<Forecast> forecast(const PredictRequest& request, LaidOut step, const Extras& extras);
 
-  // `faster`: one more what-if ("gemm=2"), which the layout is not chosen for; empty: none.
+  // `faster`: an additional what-if ("gemm=2") that does not affect the choice of the layout; empty: none.
   Result<RlForecast> predict(const PredictRlRequest& request, const std::string& faster);
 
-  // detail::planned_layout(), once for every question of late.
+  // detail::planned_layout() with a cache of the last questions.
   std::optional<LayoutChoice> planned_layout(LayoutQuestion question, const ResolvedJob& usual);
 
   std::mutex mutex;
-  std::deque<std::pair<LayoutQuestion, std::optional<LayoutChoice>>> layouts;  // the latest in front
+  std::deque<std::pair<LayoutQuestion, std::optional<LayoutChoice>>> layouts;  // most recent first
   std::map<std::shared_ptr<const Platform>, std::shared_ptr<const StepModel>> searched;
   std::map<std::string, std::shared_ptr<const Platform>> platforms;
-  std::map<std::string, std::shared_ptr<const Platform>> recorded_on;  // by the GPU
+  std::map<std::string, std::shared_ptr<const Platform>> recorded_on;  // by GPU name
   std::map<Key, std::vector<std::unique_ptr<PricedPlatform>>> free;
 };
 
-// A forecast with its sensitivities, and with what a page shows.
+// A forecast with its sensitivities and, if `with_pictures`, with the pictures and details of a report.
 template <class Request>
 Result<Report> Session::detailed(Request request, bool with_pictures) const {
   if constexpr (requires { request.explained; }) request.explained = request.explained || with_pictures;

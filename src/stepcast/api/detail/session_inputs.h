@@ -1,4 +1,4 @@
-// What predictions from traces and replays read alike: files, one step of them, spreads.
+// Steps that predictions from traces and replays share: input files, options, spread, output files.
 #pragma once
 
 #include <filesystem>
@@ -20,17 +20,19 @@
 
 namespace stepcast::detail {
 
-// Where to write, nothing for no name. Looked at before the work begins, so that nobody waits in vain.
+// The output file for `file`, checked before the work begins; nothing for an empty path. Errors: it cannot be
+// written, or is one of `inputs`.
 [[nodiscard]] Result<std::optional<OutputFile>> output_at(const std::filesystem::path& file,
                                                           const std::vector<std::filesystem::path>& inputs);
 
-// The traces that a request means by places of its own.
+// The traces in `places`, restricted to the ranks of the request.
 template <class Request>
 Result<TraceListing> listing_of(const std::vector<std::filesystem::path>& places, const Request& request) {
   return list_traces(places, {.ranks = request.ranks, .ranks_from = request.ranks_from});
 }
 
-// What one step needs, unless something is learned from the others.
+// Options for reading traces. Only one step is read, unless the request needs others: all steps, scenarios,
+// or the shapes of another step.
 template <class Request>
 TraceSetOptions trace_set_options(const Request& request) {
   TraceSetOptions options{.ranks = request.ranks, .threads = request.threads};
@@ -42,17 +44,18 @@ TraceSetOptions trace_set_options(const Request& request) {
   return options;
 }
 
-// Files that a description names: not to be written over.
+// Input files of a described job, which outputs must not overwrite.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform);
 
 // One rank of every class: the others do the same. `forecast`: of the same step, for the counter of memory.
 [[nodiscard]] Status write_step_timeline(const OutputFile& file, const PredictedStep& step,
                                          const Forecast& forecast);
 
+// Options of the spread of a step. Errors: invalid jitter, jitter without scenarios.
 [[nodiscard]] Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned threads);
 
-// What ranks did over a step that was recorded once, at the times of now. `steps`: of every rank class.
-// `path`: what decides the step.
+// Pictures of a recorded step at predicted times: ranks and critical path. `steps`: the interval of the step
+// for each rank class. `path`: where the critical path begins and ends.
 [[nodiscard]] StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs,
                                              const TaskTimes& times, std::span<const Interval> steps,
                                              const RecordedProgram& recorded,

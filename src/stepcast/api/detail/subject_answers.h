@@ -1,4 +1,5 @@
-// For rows of subject.h: the answers of a Session as members of a row, where `request_of` makes the request of a question.
+// Helpers for rows of subject.h: members of a row that answer a question through a Session. `request_of`
+// converts the question into a request of the Session.
 #pragma once
 
 #include <utility>
@@ -13,6 +14,7 @@ namespace stepcast {
 
 namespace detail {
 
+// The forecast alone; the forecast with sensitivities; the forecast with sensitivities and pictures.
 template <auto request_of>
 Result<StepAnswer> predicted(const Session& session, const StepQuestion& question) {
   STEPCAST_ASSIGN(Forecast forecast, session.predict(request_of(question)));

@@ -1,3 +1,5 @@
+// Reads the text fields of PredictTraceRequest into options, and checks ranges and combinations. Nothing here
+// reads traces.
 #include "stepcast/api/detail/trace_request.h"
 
 #include <algorithm>
@@ -16,6 +18,7 @@
 namespace stepcast::detail {
 namespace {
 
+// The source of GPU times. Default: recorded times without a platform, scaled ones ("ratio") with one.
 Result<KernelTimeSource> kernel_time_source(const PredictTraceRequest& request) {
   if (request.kernels.empty())
     return request.platform.empty() ? KernelTimeSource::recorded : KernelTimeSource::ratio;
@@ -28,18 +31,22 @@ Result<KernelTimeSource> kernel_time_source(const PredictTraceRequest& request) 
       .expected("recorded, models or ratio");
 }
 
+// The source of CPU times: recorded, or the overheads of the platform.
 Result<HostTimeSource> host_time_source(const PredictTraceRequest& request) {
   for (const HostTimeSource ground : {HostTimeSource::recorded, HostTimeSource::overheads})
     if (request.host == to_string(ground)) return ground;
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
 }
 
+// The error for a flag with a wrong value.
 Error refused(std::string_view flag, std::string found, std::string expected) {
   return Error::at("", std::string{flag}).found(std::move(found)).expected(std::move(expected));
 }
 
+// Checks ranges. 0 means "not given" for all of these.
 Status check_amounts(const PredictTraceRequest& request) {
   constexpr std::int64_t kMostSamples = 100'000'000, kMostRanks = 1'000'000;
+  // A batch of 0 means that it is not given.
   for (const auto& [flag, batch] :
        {std::pair{"--batch", request.batch}, std::pair{"--recorded-batch", request.recorded_batch},
         std::pair{"--recorded-batch", request.second_batch}}) {
@@ -50,6 +57,7 @@ Status check_amounts(const PredictTraceRequest& request) {
     return refused("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks),
                    fmt::format("ranks, 1 to {}", kMostRanks));
   }
+  // A larger bucket would contain all gradients of a rank.
   constexpr double kLargestBucketMb = 1e6;
   if (!(request.bucket_mb >= 0 && request.bucket_mb <= kLargestBucketMb)) {
     return refused("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb),
@@ -58,6 +66,7 @@ Status check_amounts(const PredictTraceRequest& request) {
   return Ok{};
 }
 
+// Reads the batches. A change of the batch may be inferred from one recording, or from two with different batches.
 Status read_batches(const PredictTraceRequest& request, TracePredictionOptions& how) {
   if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
   if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
@@ -73,7 +82,7 @@ Status read_batches(const PredictTraceRequest& request, TracePredictionOptions& 
   return Ok{};
 }
 
-// The one of `values` that is called `word`; nothing where no word was given.
+// The value of `values` with the name `word`; nothing for an empty word. Errors: another word.
 template <class Enum>
 Result<std::optional<Enum>> one_of(std::string_view flag, const std::string& word,
                                    std::initializer_list<Enum> values, std::string expected) {
@@ -83,7 +92,7 @@ Result<std::optional<Enum>> one_of(std::string_view flag, const std::string& wor
   return refused(flag, fmt::format("`{}`", word), std::move(expected));
 }
 
-// What of the request changes the recorded step; platforms and traces are loaded apart.
+// Reads the changes of the recorded step into `how`. Platforms and traces are loaded elsewhere.
 Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& how) {
   STEPCAST_TRY(check_amounts(request));
   how.bucket_mb = request.bucket_mb;
@@ -93,11 +102,13 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
                          "full or selective"));
   how.recompute = recompute.value_or(how.recompute);
   STEPCAST_TRY(read_batches(request, how));
+  // The shapes of another step replace all shapes, so no other change can be combined with them.
   if (request.shapes_of_step && (!how.change.empty() || !request.dtype.empty() || request.spread.all_steps)) {
     return Error{"--shapes-of-step cannot be combined with another change of the work or with --all-steps"}
         .advice("ask for one of them at a time");
   }
   if (!request.dtype.empty()) {
+    // Recorded work is only converted to types of at least 16 bits.
     const DType type = how.change.dtype = parse_dtype(request.dtype);
     if (type != DType::bf16 && type != DType::fp16 && type != DType::fp32 && type != DType::tf32)
       return refused("--dtype", fmt::format("`{}`", request.dtype),
@@ -137,6 +148,7 @@ Result<TracePredictionOptions> prediction_options(const PredictTraceRequest& req
 }
 
 std::vector<TraceAsk> asks_of(const PredictTraceRequest& request) {
+  // The order does not matter; a kind of traces rejects the first ask that it cannot answer.
   std::vector<TraceAsk> asks;
   const auto add = [&](TraceAsk ask, bool asked) {
     if (asked) asks.push_back(ask);
@@ -177,7 +189,7 @@ void fit_to_kind(const SourceKind& kind, const PredictTraceRequest& request, Tra
     how.host = HostTimeSource::overheads;
     return;
   }
-  // Ratios are those to the GPU that recorded.
+  // "ratio" needs the GPU that recorded. If these traces do not name it, recorded times are used.
   if (!kind.names_gpu && request.kernels.empty() && request.recorded_on.empty())
     how.kernels = KernelTimeSource::recorded;
   how.price_unrecorded = kind.times == RecordedTimes::some;
@@ -192,6 +204,7 @@ Result<Platform> platform_with(const std::string& gpu) {
       .advice("name a similar one with --recorded-on, or use models with --kernels models");
 }
 
+// Platforms are kept in this object, because `how` has pointers to them.
 Status TracePlatforms::load(const PredictTraceRequest& request, const Load& platform,
                             TracePredictionOptions& how) {
   const auto named = [&](const std::string& name) -> Result<const Platform*> {
@@ -214,6 +227,8 @@ Status TracePlatforms::load(const PredictTraceRequest& request, const Load& plat
 
 Status TracePlatforms::find_recorded_on(const std::string& device, const SourceKind& kind,
                                         const Load& platform_with, TracePredictionOptions& how) {
+  // The recorded GPU is needed to scale or change GPU times. For the memory after recomputation it is only
+  // useful, so a missing platform is accepted then.
   const bool prices = how.kernels == KernelTimeSource::ratio || changes_gpu_times(how);
   const bool memory = how.recompute != RecomputedPart::none;
   if (!kind.names_gpu || how.recorded_on != nullptr || (!prices && !memory)) return Ok{};

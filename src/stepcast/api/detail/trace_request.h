@@ -1,4 +1,4 @@
-// What a request for a prediction from traces asks for, read from its words.
+// Turns the text fields of a request for a prediction from traces into typed options.
 #pragma once
 
 #include <cstdint>
@@ -17,48 +17,50 @@
 
 namespace stepcast {
 
+// A recorded step that is kept in memory for further predictions, with what they need besides the platforms.
 struct KeptStep {
   RecordedProgram recorded;
   RecordedBase base;
   TraceListing listing;
   const SourceKind* kind = nullptr;
-  std::string device{};  // that recorded
+  std::string device{};  // GPU that recorded the step
 };
 
 namespace detail {
 
-// Copies of more ranks take gigabytes.
+// Steps with more ranks are not kept, because the copies would take gigabytes.
 inline constexpr std::size_t kMostKeptRanks = 128;
 
-// All that stands in the request itself; platforms and traces are loaded apart. Errors: words and amounts that are none.
+// The options that follow from the request alone. Platforms and traces are loaded separately. Errors: unknown
+// words, amounts out of range, contradictory options.
 [[nodiscard]] Result<TracePredictionOptions> prediction_options(const PredictTraceRequest& request);
-// "2=fpga.json"
+// Parses RANK=PLATFORM: "2=fpga.json" gives 2 and "fpga.json".
 [[nodiscard]] Result<std::pair<std::int32_t, std::string>> parse_rank_platform(const std::string& text);
 
-// What a kind of traces may have to refuse.
+// The features that a request uses and that some kinds of traces do not support.
 [[nodiscard]] std::vector<TraceAsk> asks_of(const PredictTraceRequest& request);
 [[nodiscard]] std::vector<TraceAsk> asks_of(const ReplayRequest& request);
 
-// Where times come from that these traces do not hold.
+// Adapts the sources of times to a kind of traces: models if no times are recorded, recorded times if the
+// traces do not name their GPU.
 void fit_to_kind(const SourceKind& kind, const PredictTraceRequest& request, TracePredictionOptions& how);
 
-// The shipped one that has this GPU. Errors: none has.
+// The built-in platform with this GPU. Errors: there is none.
 [[nodiscard]] Result<Platform> platform_with(const std::string& gpu);
 
-// The platforms that a prediction from traces asks: those that the request names, and the one that has the GPU that
-// recorded.
+// Owns the platforms of a prediction from traces: those that the request names, and the one with the GPU that recorded.
 class TracePlatforms {
  public:
   using Load = std::function<Result<std::shared_ptr<const Platform>>(const std::string& name)>;
 
-  // Those that the request names. `how` then points to them, and they live as long as this.
+  // Loads the platforms that the request names. `how` then points to them; they live as long as this object.
   [[nodiscard]] Status load(const PredictTraceRequest& request, const Load& platform,
                             TracePredictionOptions& how);
-  // Where none is named for the machine that recorded and what is asked for needs it: the one with its GPU, as `platform_with` finds
-  // it.
+  // If the request does not name the recording machine and the prediction needs it, loads the built-in
+  // platform with `device` through `platform_with`. Errors: it is needed and there is none.
   [[nodiscard]] Status find_recorded_on(const std::string& device, const SourceKind& kind,
                                         const Load& platform_with, TracePredictionOptions& how);
-  // That were read.
+  // All files of the loaded platforms.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
 
  private:

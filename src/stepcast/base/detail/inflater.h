@@ -1,4 +1,5 @@
-// Decompression of gzip members, by zlib (byte_source.cpp) or, several times as fast, by ISA-L where that is linked.
+// Interface of gzip decompressors: zlib (byte_source.cpp) and ISA-L, which is several times as fast and used
+// where it is linked.
 #pragma once
 
 #include <cstddef>
@@ -7,19 +8,21 @@
 
 namespace stepcast::detail {
 
-constexpr std::size_t kMaxStep = std::size_t{1} << 30;  // both libraries count with 32 bits
+// Largest block of one step: both libraries use 32-bit sizes.
+constexpr std::size_t kMaxStep = std::size_t{1} << 30;
 
-// One step of decompression: what it took and gave, and whether a gzip member ended. `problem` is null unless
-// the data is corrupt.
+// Result of one step: bytes consumed and produced, and whether a gzip member ended. `problem` is null unless
+// the data is corrupt; it points to a static text.
 struct InflateStep {
-  // Negative when bytes of an earlier step are given back: ISA-L reads ahead by up to 8 bytes, and returns
-  // those behind a member's end.
+  // Negative if bytes of an earlier step are returned: ISA-L reads up to 8 bytes ahead and gives back those
+  // after the end of a member.
   std::ptrdiff_t consumed = 0;
   std::size_t produced = 0;
   bool member_ended = false;
   const char* problem = nullptr;
 };
 
+// Decompresses a sequence of gzip members. Call start_member() before the first step of each.
 class Inflater {
  public:
   Inflater() = default;
@@ -30,7 +33,7 @@ class Inflater {
   virtual InflateStep step(std::string_view input, char* to, std::size_t capacity) = 0;
 };
 
-// Null where the program was linked without ISA-L (isal/isal_inflater.cpp).
+// Null if the program was linked without ISA-L (isal/isal_inflater.cpp).
 [[nodiscard]] std::unique_ptr<Inflater> isal_inflater();
 
 }  // namespace stepcast::detail

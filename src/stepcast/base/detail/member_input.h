@@ -1,4 +1,4 @@
-// The bytes of an archive's member, as ByteSource takes them.
+// Opens a member of an archive as a ByteInput.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace stepcast::detail {
 
-// Errors: no archive, or none with this member.
+// Errors: `archive` is not an archive or has no such member.
 [[nodiscard]] Result<ByteInput> open_member(const std::filesystem::path& archive,
                                             const std::filesystem::path& member);
 

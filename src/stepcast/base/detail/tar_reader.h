@@ -1,4 +1,4 @@
-// A tar archive from front to back: ustar, pax and GNU.
+// Reads tar archives sequentially, in the formats ustar, pax and GNU.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,31 @@ namespace stepcast::detail {
 
 constexpr std::size_t kTarBlock = 512;
 
-// Whether a file of this beginning, of 512 bytes at least, is one.
+// Whether a file with this beginning (at least 512 bytes) is a tar archive, decided by the checksum of its first header.
 [[nodiscard]] bool is_tar(std::string_view beginning);
 
+// Iterates over the member files. Folders, links and devices are skipped.
 class TarReader {
  public:
   explicit TarReader(ByteSource source) : source_(std::move(source)) {}
 
-  // Goes to the next member that is a file; false at the end. Errors: the archive was cut off or is damaged, a file with holes.
+  // Moves to the next member file; false at the end. Errors: the archive is truncated or damaged, a sparse file.
   [[nodiscard]] Result<bool> next();
   [[nodiscard]] const std::string& member() const { return name_; }
-  // Bytes of this member; 0 only at its end.
+  // Reads bytes of the current member; 0 only at its end.
   [[nodiscard]] Result<std::size_t> read(char* to, std::size_t capacity);
 
  private:
+  // Skips the rest of the current member and reads the next header; false at the end of the archive.
+  // read_text(): the content of a member that holds a name or pax records, at most 64 KiB.
   [[nodiscard]] Result<bool> read_header(std::string& header);
   [[nodiscard]] Result<std::string> read_text(std::uint64_t bytes);
   [[nodiscard]] Error cut_off() const;
 
   ByteSource source_;
   std::string name_;
-  std::uint64_t left_ = 0;     // of the member
-  std::uint64_t padding_ = 0;  // behind it
+  std::uint64_t left_ = 0;     // unread bytes of the current member
+  std::uint64_t padding_ = 0;  // bytes after the member, up to the next 512-byte block
 };
 
 }  // namespace stepcast::detail

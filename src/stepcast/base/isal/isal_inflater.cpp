@@ -1,4 +1,5 @@
-// The only source that includes ISA-L, and a target of its own: programs that must run without it link another copy.
+// The only source file that includes ISA-L. It is a separate target, so that programs that must run without
+// ISA-L can link another version.
 #include "stepcast/base/detail/inflater.h"
 
 #if STEPCAST_HAVE_ISAL
@@ -14,6 +15,7 @@ namespace stepcast::detail {
 
 namespace {
 
+// ISA-L's counterpart of ZlibInflater. isal_inflate checks the CRC of each member because of ISAL_GZIP.
 class IsalInflater final : public Inflater {
  public:
   void start_member() override {
@@ -39,6 +41,7 @@ class IsalInflater final : public Inflater {
   }
 
  private:
+  // The problem as a static text; null for success. Positive codes mean that more input or output is needed.
   static const char* describe(int code) {
     switch (code) {
       case ISAL_INVALID_BLOCK: return "invalid deflate block";

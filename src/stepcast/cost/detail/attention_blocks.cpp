@@ -6,16 +6,18 @@
 namespace stepcast::detail {
 namespace {
 
+// Fused attention: rates by kernel and generation, padding of head dimensions, and the tail of the last
+// blocks.
 constexpr double kQueriesOfBlock = 128;
-constexpr double kMemoryEfficiency = 0.76;  // as of matrix products
-constexpr double kUnequalTail = 0.6;        // mean blocks that the last long one sticks out; assumed
+constexpr double kMemoryEfficiency = 0.76;  // the same as for GEMMs
+constexpr double kUnequalTail = 0.6;        // overhang of the last long block, in mean blocks; assumed
 constexpr double kMostPartial = 16;         // the smallest blocks have 8 queries; assumed
-// Matrix rate from which kernels are those of Hopper: between A100 (312 TFLOP/s) and H100 (989).
+// Matrix rate from which the kernels are those of Hopper: between A100 (312 TFLOP/s) and H100 (989).
 constexpr double kHopperPerUs = 600e6;
-// Without matrix units the scores of a block are ordinary arithmetic; assumed.
+// Share of ordinary arithmetic without matrix units. Assumed.
 constexpr double kOrdinaryRate = 0.5;
 
-// Kernels are built for these head dimensions and pad to the next.
+// Head dimension after padding: kernels are built for these sizes and pad to the next one.
 double padded_head_dim(double head_dim, AttentionKernel kernel) {
   // operators_fwd_bwd_a100_80gb.csv: 96, 160, 192 and 224 do not fall back to the next power of two.
   for (const double built : {32.0, 64.0, 96.0, 128.0, 160.0, 192.0, 224.0, 256.0})
@@ -23,7 +25,8 @@ double padded_head_dim(double head_dim, AttentionKernel kernel) {
   return std::ceil(head_dim / 64) * 64;
 }
 
-// Relative to head dimension 128; operators_fwd_bwd_a100_80gb.csv, sequences of 2048 and more, after padding.
+// Rate relative to head dimension 128, after padding; operators_fwd_bwd_a100_80gb.csv, sequences of 2048 and
+// more.
 double head_dim_factor(double padded) {
   if (padded <= 32) return 0.64;
   if (padded <= 64) return 0.92;
@@ -40,7 +43,7 @@ AttentionRate attention_rate(AttentionKernel kernel, double matrix_per_us, doubl
     case AttentionKernel::flash1:
       // operators_fwd_bwd_a100_80gb.csv: 0.28 to 0.31 and 0.20 to 0.26 at head dimension 128.
       rate = {0.31, 0.265, 120};
-      if (hopper) rate = {0.20, 0.17, 200};  // assumed: the same instructions beside a larger peak
+      if (hopper) rate = {0.20, 0.17, 200};  // assumed: the same instructions on a larger peak
       break;
     case AttentionKernel::efficient:
       rate = hopper ? AttentionRate{0.25, 0.17, 250}  // assumed
@@ -50,7 +53,7 @@ AttentionRate attention_rate(AttentionKernel kernel, double matrix_per_us, doubl
       // attention_prefill_bf16_fwd.csv: A100 reaches 0.66 of its peak; simumax_a100_pcie_efficiency.csv:
       // backward 0.50 at 4096 tokens, counting causal FLOPs.
       rate = {0.68, 0.54, 350};
-      if (hopper) rate = {0.38, 0.30, 400};  // assumed: no asynchronous products
+      if (hopper) rate = {0.38, 0.30, 400};  // assumed: no asynchronous GEMMs
       break;
     case AttentionKernel::flash3:
     case AttentionKernel::any:
@@ -77,21 +80,22 @@ double attention_us(const AttentionShape& s, DType dtype, Direction direction, c
   const auto queries = static_cast<double>(s.query_length);
   auto keys = static_cast<double>(s.key_length);
   if (s.window > 0) keys = std::min(keys, static_cast<double>(s.window));
+  // Short sequences reach a lower rate: half of the limit at half_length keys.
   const double length_factor =
       std::max(keys, kQueriesOfBlock) / (std::max(keys, kQueriesOfBlock) + rate.half_length);
 
-  // Backward runs over blocks of keys instead of blocks of queries.
+  // Backward iterates over blocks of keys instead of blocks of queries.
   const double rows = direction == Direction::forward ? queries : keys;
   const double heads = static_cast<double>(s.batch) * static_cast<double>(s.heads);
   const double blocks_of_head = std::max(1.0, std::ceil(rows / kQueriesOfBlock));
   const double blocks = std::max(1.0, heads * blocks_of_head);
-  // Blocks of the busiest SM, in mean blocks. Causal blocks are of unequal length: the longest is two mean
-  // ones, and short ones fill gaps.
+  // Work of the busiest SM, in mean blocks. Causal blocks have unequal lengths: the longest is two mean
+  // blocks, and short ones fill gaps.
   const double blocks_per_sm = blocks / device.sm_count;
   const bool unequal = s.causal && blocks_of_head > 1;
   const double busiest = unequal ? std::max(2.0, blocks_per_sm + kUnequalTail) : std::ceil(blocks_per_sm);
   const double utilisation = blocks_per_sm / busiest;
-  // A block of few queries takes as long as a full one.
+  // A block with few queries takes as long as a full one.
   const double partial = rows > 0 ? std::min(blocks_of_head * kQueriesOfBlock / rows, kMostPartial) : 1;
 
   const double compute_us =

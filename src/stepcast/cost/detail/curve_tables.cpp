@@ -32,6 +32,7 @@ TimeCurve finished(Tables tables, const TimeCurve& like, EstimateSource source) 
 
 TimeCurve::Table bandwidth_share(const TimeCurve& curve) {
   TimeCurve::Table share{};
+  // ln(bytes / us) at each point, then relative to the best one.
   double best = -1e300;
   for (std::size_t i = 0; i < kPoints; ++i) {
     share[i] = TimeCurve::log2_bytes(i) * kLn2 - curve.ln_time()[i];

@@ -1,5 +1,5 @@
-// Closed forms with a few rates per device, as platform records hold them: how they are read and written, and what a
-// device takes that none was measured on.
+// Closed forms with a few rates per device, stored in platform records: reading, writing, and the rates of
+// unmeasured devices.
 //
 // A struct of rates has `device`, `architecture`, `log_p10`, `log_p90`, and a table of its numbers:
 //
@@ -22,6 +22,7 @@
 
 namespace stepcast::detail {
 
+// Name and member of a rate; `positive`: must be above 0, and is averaged geometrically.
 template <class Rates>
 struct RateField {
   std::string_view name;
@@ -29,14 +30,16 @@ struct RateField {
   bool positive = true;
 };
 
-// |(a, b)| of a norm: the larger where the two are far apart, more where they are alike. Neither may be negative.
+// Combination of two overlapping times by a norm: (a^s + b^s)^(1/s). Near the larger one where they differ
+// much, above it where they are similar. Neither may be negative.
 inline double sharp_sum(double a, double b, double sharpness) {
   const double most = std::max(a, b);
   if (a <= 0 || b <= 0) return most;
   return most * std::pow(std::pow(a / most, sharpness) + std::pow(b / most, sharpness), 1 / sharpness);
 }
 
-// Geometric mean of the positive rates, arithmetic of the band, which is `wider` on each side, in ln.
+// Mean of several devices: geometric for positive rates, arithmetic for the band, which is widened by `wider`
+// on each side, in ln. `of` must not be empty.
 template <class Rates>
 Rates mean_of(std::span<const Rates* const> of, std::span<const RateField<Rates>> fields, double wider) {
   Rates mean = *of.front();
@@ -51,10 +54,11 @@ Rates mean_of(std::span<const Rates* const> of, std::span<const RateField<Rates>
   return mean;
 }
 
-// What rates of another device lose in certainty, each side, in ln. Assumed.
+// Widening of the band for rates of other devices, each side, in ln. Assumed.
 inline constexpr double kRatesOfArchitecture = 0.10, kRatesOfAnyDevice = 0.25;
 
-// Of the device; else the mean of its architecture, else of all `candidates`, with a wider band. Nothing if there are none.
+// The rates of the device; else the mean of its architecture, else of all `candidates`, with a wider band.
+// None without candidates.
 template <class Rates>
 std::optional<Rates> rates_for(const Device& device, std::span<const Rates* const> candidates,
                                std::span<const RateField<Rates>> fields, double wider = 0) {
@@ -69,8 +73,8 @@ std::optional<Rates> rates_for(const Device& device, std::span<const Rates* cons
   return std::nullopt;
 }
 
-// `parameters.rates`, an array of objects. `read_names(text_of, rates)` reads what is no number and returns a Status;
-// text_of(key) is "" for a key that is missing.
+// Reads `parameters.rates`, an array of objects. `read_names(text_of, rates)` reads the fields that are not
+// numbers and returns a Status; text_of(key) is "" for a missing key. Errors: a missing list or number.
 template <class Rates, class ReadNames>
 Result<std::vector<Rates>> read_rates(const JsonValue& parameters, std::span<const RateField<Rates>> fields,
                                       ReadNames&& read_names) {
@@ -96,7 +100,7 @@ Result<std::vector<Rates>> read_rates(const JsonValue& parameters, std::span<con
   return all;
 }
 
-// The same back. `add_names(item, rates)` writes what read_names reads.
+// Inverse of read_rates(). `add_names(item, rates)` writes the fields that read_names reads.
 template <class Rates, class AddNames>
 JsonValue write_rates(const std::vector<Rates>& all, std::span<const RateField<Rates>> fields,
                       AddNames&& add_names) {

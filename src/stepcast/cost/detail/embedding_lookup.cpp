@@ -6,22 +6,24 @@
 namespace stepcast::detail {
 namespace {
 
-// All of the published heuristic.
-constexpr double kSector = 32;       // bytes that memory hands out at once
+// All constants are those of the published heuristic.
+constexpr double kSector = 32;       // bytes of a memory sector
 constexpr double kTableOffset = 32;  // bytes per bag
 constexpr double kBagOffsets = 64;   // bytes per bag
 constexpr double kIndexBytes = 4;
-constexpr double kL2Share = 0.9;      // of L2 that holds rows
-constexpr double kWarpColumns = 256;  // columns of rows that the warps of one SM work on
+constexpr double kL2Share = 0.9;      // share of L2 that contains rows
+constexpr double kWarpColumns = 256;  // columns of rows that the warps of one SM process
 
-// The published curve of A100's memory (methods' table of measured peaks): log2 m1, log2 m2, GB/s, us and the
-// four numbers of the sigmoid; 1391.1 of 1555 GB/s nominal.
+// The published memory curve of A100 (table of measured peaks in the methods): log2 m1, log2 m2, GB/s, us and
+// the four numbers of the sigmoid; 1391.1 of 1555 GB/s nominal.
 constexpr double kLog2M1 = 14, kLog2M2 = 29, kStartupUs = 6.450;
 constexpr double kA = 2.2096, kX0 = 20.352, kK = 0.6253, kB = 0.9324;
 constexpr double kPlateauGBps = 1391.1, kReachedShare = 1391.1 / 1555;
 
+// Bytes rounded up to whole sectors.
 double sectors(double bytes) { return std::ceil(bytes / kSector) * kSector; }
 
+// Sizes of an operator: counts, and bytes per bag.
 struct Amounts {
   double tables, bags, pooling, rows, lookups, indices, weights, output;
 };
@@ -39,7 +41,8 @@ Amounts amounts_of(const LookupShape& s, double element) {
   return a;
 }
 
-// Rows of one table that fit into the cache beside the other tables in flight.
+// Fills the members on caching: rows of one table that fit into L2 together with the other tables in flight,
+// and distinct rows of a batch.
 void fill_cache(LookupTraffic& traffic, const LookupShape& s, const Amounts& a, double element,
                 const LookupDevice& device) {
   const auto dim = std::max(1.0, static_cast<double>(s.dim));
@@ -53,13 +56,13 @@ void fill_cache(LookupTraffic& traffic, const LookupShape& s, const Amounts& a, 
       s.distinct_fraction >= 0 ? std::min(s.distinct_fraction * a.lookups, a.rows) : a.rows * (1 - untouched);
 }
 
-// The published form starts its middle region without a start-up term: the time must not fall there.
+// The published middle region has no start-up term; the time is kept from falling below it.
 double memory_us(const LookupDevice& device, double bytes) {
   const double time = device.memory.time(Bytes{bytes}).value();
   return std::max(time, device.memory.startup_us);
 }
 
-// Narrow rows leave part of a warp idle.
+// Factor for narrow rows, which leave part of a warp idle.
 double width_factor(double dim) { return dim > 64 ? 1 : dim > 32 ? 1.1 : 1.55; }
 
 }  // namespace
@@ -98,7 +101,7 @@ LookupTraffic lookup_backward(const LookupShape& s, double element, const Lookup
   LookupTraffic t;
   if (!(a.lookups > 0)) return t;
   fill_cache(t, s, a, element, device);
-  // prod over i < L of (X - i) / (E - i)
+  // Probability that all rows of a bag are cached: prod over i < L of (X - i) / (E - i).
   double whole_bag = 1;
   const double bag = std::min(std::floor(a.pooling), 1e4);
   for (double i = 0; i < bag && whole_bag > 1e-12; ++i)

@@ -1,5 +1,5 @@
-// The published heuristic for the time of a batched embedding lookup (Lin et al., TPDS 2024; the form that
-// its research code has), forward and backward with SGD. Rows are cached in L2 as far as the tables in flight
+// The published heuristic for the time of a batched embedding lookup (Lin et al., TPDS 2024; in the form of
+// its research code), forward and backward with SGD. Rows are cached in L2 as far as the tables in flight
 // leave room.
 #pragma once
 
@@ -9,29 +9,31 @@
 
 namespace stepcast::detail {
 
+// Figures of the device that the heuristic needs.
 struct LookupDevice {
   double sm_count = 0;
   double l2_bytes = 0;
   double l2_per_us = 0;      // bytes
   double vector_per_us = 0;  // FLOPs
-  SigmoidForm memory;        // time of a transfer of so many bytes, factor 1
+  SigmoidForm memory;        // time of a memory transfer by size, with factor 1
 };
-// The curve of the memory as measured on A100 by the authors, its plateau scaled to the device.
+// The memory curve that the authors measured on A100, its plateau scaled to the device.
 [[nodiscard]] LookupDevice lookup_device(const DeviceFigures& device);
 
-// Bytes per (bag, table) and what the cache does; every member can be worked out by hand.
+// Traffic of one lookup operator, step by step, so that each member can be checked by hand.
 struct LookupTraffic {
-  double concurrent_warps = 0;
-  double tables_in_flight = 0;
-  double cached_rows = 0;    // X: of one table
-  double distinct_rows = 0;  // U: of one table in one batch
-  double hit_rate = 0;
-  double l2_bytes = 0, memory_bytes = 0;  // of all tables
-  double multiply_adds = 0;
+  double concurrent_warps = 0;            // on the whole device
+  double tables_in_flight = 0;            // tables that concurrent warps work on
+  double cached_rows = 0;                 // X: per table
+  double distinct_rows = 0;               // U: per table and batch
+  double hit_rate = 0;                    // of lookups in L2, forward
+  double l2_bytes = 0, memory_bytes = 0;  // over all tables
+  double multiply_adds = 0;               // of the backward
 };
+// Traffic of the forward.
 [[nodiscard]] LookupTraffic lookup_forward(const LookupShape& shape, double element_bytes,
                                            const LookupDevice& device);
-// Here hit_rate is the probability that every row of a bag is cached.
+// Traffic of the backward. Here hit_rate is the probability that all rows of a bag are cached.
 [[nodiscard]] LookupTraffic lookup_backward(const LookupShape& shape, double element_bytes,
                                             const LookupDevice& device);
 

@@ -8,35 +8,36 @@
 namespace stepcast::detail {
 namespace {
 
+// Rows and columns of C per tile.
 struct Tile {
   double m, n;
 };
 constexpr std::array<Tile, 9> kTiles{
     {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}, {32, 64}, {32, 32}}};
-// cuDNN's kernels for convolutions of 3 and 4 channels, 51 of 4 to 1,024 taps in bf16, fp16 and TF32 on an H100: "128x128_32x5" and
-// "256x64_32x4" in their names, whatever the batch.
+// cuDNN's kernels for convolutions of 3 and 4 channels, 51 of 4 to 1,024 taps in bf16, fp16 and TF32 on an
+// H100: "128x128_32x5" and "256x64_32x4" in their names, for every batch size.
 constexpr std::array<Tile, 2> kPaddedTiles{{{128, 128}, {256, 64}}};
 constexpr std::array<double, 6> kSplits{1, 2, 4, 8, 16, 32};
 
-// Share of the SM's peak that a tile reaches: `rate` * area / (area + border * (tile_m + tile_n)). Small
-// tiles wait for their operands. `extra_k`: filling the pipeline and writing the tile cost as much as that
-// many steps along k.
+// Share of the peak of an SM that a tile reaches: `rate` * area / (area + border * (tile_m + tile_n)). Small
+// tiles wait for their operands. `extra_k`: filling the pipeline and writing the tile cost as much as this
+// number of steps along k.
 struct TileConstants {
   double rate, border, extra_k, memory_efficiency;
 };
 // Fitted to gemm_bf16_fwd.csv, A100 and H100 together (mean |ln(measured / model)| 0.10 and 0.11).
 constexpr TileConstants kMatrixUnits{.rate = 2.876, .border = 200, .extra_k = 160, .memory_efficiency = 0.76};
-// Ordinary arithmetic needs few operands per FLOP, so that small tiles lose little: rate and border assumed,
-// extra_k as neusight_train_matmul_fp32.csv has it on P100, V100 and A100.
+// Ordinary arithmetic needs few operands per FLOP, so small tiles lose little: rate and border assumed,
+// extra_k from neusight_train_matmul_fp32.csv on P100, V100 and A100.
 constexpr TileConstants kOrdinaryUnits{.rate = 0.88, .border = 2, .extra_k = 120, .memory_efficiency = 0.76};
 
 constexpr double kLeastKOfPart = 128;       // libraries do not split further; assumed
 constexpr double kPartTrafficShare = 0.05;  // of the fp32 parts: most stay in L2; fitted as above
-constexpr double kPartLaunchUs = 2;         // the kernel that adds up the parts; assumed
-constexpr double kPowerTimeUs = 300;        // clocks fall in products of about this length; assumed
+constexpr double kPartLaunchUs = 2;         // the kernel that adds the parts; assumed
+constexpr double kPowerTimeUs = 300;        // clocks fall in GEMMs of about this length; assumed
 
-// 16-bit operands reach matrix units in pieces of 16 bytes; unaligned rows fall back to slower loads.
-// Assumed.
+// Factor for operands that are not aligned: 16-bit operands reach matrix units in pieces of 16 bytes, and
+// unaligned rows use slower loads. Assumed.
 double alignment_factor(const Product& p) {
   const double piece = 16 / std::max(p.element_bytes, 1.0);
   const auto aligned = [&](double per) { return std::fmod(p.k, per) == 0 && std::fmod(p.n, per) == 0; };
@@ -44,9 +45,10 @@ double alignment_factor(const Product& p) {
   return aligned(2) ? 0.8 : 0.6;
 }
 
-// FLOPs of narrow types for the energy of one in 16 bits: gemm_by_dtype.csv.gz, long runs on GB200 above 10
+// FLOPs of narrow types per energy, relative to 16 bits: gemm_by_dtype.csv.gz, long runs on GB200 above 10
 // TFLOP, 2,577 and 3,684 over 1,467 TFLOP/s.
 constexpr double kFp8PowerGain = 1.75, kFp4PowerGain = 2.5;
+// Factor on the power-limited rate of 16-bit types.
 double power_gain(DType dtype) {
   switch (dtype) {
     case DType::fp8:
@@ -57,6 +59,7 @@ double power_gain(DType dtype) {
   }
 }
 
+// Exhaustive search over tiles and splits. Splits stop where parts become short or exceed four waves.
 Tiling shortest(const Product& p, const DeviceFigures& device, std::span<const Tile> tiles_of_library,
                 std::span<const double> splits) {
   Tiling best;
@@ -88,7 +91,7 @@ Tiling shortest(const Product& p, const DeviceFigures& device, std::span<const T
       best = {tile.m, tile.n, split, tiles * split, waves, compute_us, memory_us, reduction_us};
     }
   }
-  // fp64 has a limit of its own that nobody measured.
+  // Power limit: long runs approach the sustained rate. fp64 has a different limit that was not measured.
   if (p.dtype != DType::fp64) {
     const double sustained =
         units ? device.sustained_matrix_per_us * power_gain(p.dtype) : device.sustained_vector_per_us;

@@ -10,32 +10,35 @@
 namespace stepcast::detail {
 namespace {
 
-// What a record loses in certainty on another device of the architecture, each side, in ln: assumed.
+// Widening of the band for a record of another device of the architecture, each side, in ln: assumed.
 constexpr double kOfSibling = 0.05;
-// The same of one that answers by factors, beside what these moved: `validate siblings`.
+// The same for a record scaled by sibling factors, in addition to a share of the correction: `validate
+// siblings`.
 constexpr double kOfFactors = 0.02;
 
-// A product moves with what binds it, sharper than times of one device bend where both do: where its bytes take less than 0.6
-// of the time, an H200 is as fast as an H100, and from 0.8 on as much faster as its memory (gemm_by_dtype.csv.gz).
+// Exponent of the norm that combines arithmetic and bytes when a GEMM moves between devices; sharper than
+// within one device. Where the bytes take less than 0.6 of the time, an H200 is as fast as an H100, and from
+// 0.8 on it is faster by the memory ratio (gemm_by_dtype.csv.gz).
 constexpr double kSharpnessOfMoved = 3;
-// How far long runs of products are from the clock of the units, 0, to what the power limit leaves, 1: they were slowed down
-// as measured already, and of the fifth more power of a GB200 half shows (sustained rows of gemm_by_dtype.csv.gz).
+// Position of long GEMM runs between the clock of the units (0) and the power-limited clock (1). Their
+// measured times already include a slowdown, and half of the effect of a fifth more power on a GB200 shows in
+// them (sustained rows of gemm_by_dtype.csv.gz).
 constexpr double kLimitedInLongRuns = 0.5;
 
-// Bound by neither bytes nor arithmetic alone, and no reference says how far it moves with either: attention, and rows of a
-// table, which are fetched at random: what they lack of the bandwidth is latency.
+// Whether a kernel is limited by neither bytes nor arithmetic alone, and no reference tells its scaling with
+// either: attention, and random fetches of table rows, which lose bandwidth to latency.
 bool is_of_neither_bound(KernelFeatureSet features) {
   return features == KernelFeatureSet::attention || features == KernelFeatureSet::lookup;
 }
 
-// Moves with the link to the host, which no factor of a sibling is about.
+// Copies that depend on the host link, to which sibling factors do not apply.
 bool is_of_host_link(const Operation& operation) {
   const auto* transfer = std::get_if<TransferShape>(&operation.shape);
   return transfer != nullptr &&
          (transfer->kind == MemcpyKind::host_to_device || transfer->kind == MemcpyKind::device_to_host);
 }
 
-// The figures of this device in a reference that was fitted on another one; the fitted constants stay.
+// Puts the figures of this device into a reference that was fitted on another one; the fitted constants stay.
 void use_figures(FittedKernel& kernel, const Device& device) {
   if (is_of_neither_bound(kernel.features)) return;
   ReferenceParameters& reference = kernel.reference;
@@ -47,7 +50,7 @@ void use_figures(FittedKernel& kernel, const Device& device) {
   if (device.sm_count && *device.sm_count > 0) reference.sm_count = static_cast<double>(*device.sm_count);
 }
 
-// What this device's figures are of those that a record was fitted with.
+// Ratios of the figures of this device to those that a record was fitted with.
 KernelSibling rates_over(const FittedKernel& kernel, const Device& device) {
   KernelSibling rates;
   const auto peak = device.peak(kernel.dtype);
@@ -61,8 +64,9 @@ KernelSibling rates_over(const FittedKernel& kernel, const Device& device) {
 }  // namespace
 
 Status KernelRecords::add(const ModelRecord& record) {
-  // A platform file that takes the records of another device does so on purpose; they correct a reference
-  // that is given this device's figures below, so they hold for devices with the same units.
+  // A platform file takes records of another device only on purpose. They correct a reference that gets the
+  // figures of this device below, so they are valid for devices with the same units, that is, of the same
+  // architecture.
   const bool of_sibling = !record.device.empty() && !device_->matches_name(record.device);
   const JsonValue* architecture = record.parameters.find("architecture");
   if (of_sibling && (architecture == nullptr || !architecture->is_text() || device_->architecture.empty() ||
@@ -91,7 +95,7 @@ Status KernelRecords::add(const ModelRecord& record) {
   std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
   if (header.cold) name += fmt::format(" {}", kColdCaches);
   records_.push_back(
-      // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
+      // NOLINTNEXTLINE(modernize-make-unique): the last member of the aggregate can be neither copied nor moved
       std::unique_ptr<Record>(new Record{name,
                                          fmt::format("{} {}", name, another),
                                          scaled       ? kOfFactors
@@ -103,6 +107,8 @@ Status KernelRecords::add(const ModelRecord& record) {
   return Ok{};
 }
 
+// Without a reference (attention, lookups): KernelSibling::time_ratio. Else the ratio of the reference times
+// with the figures of both devices, interpolated between the two clocks.
 double KernelRecords::log_of_sibling(std::size_t index, const Operation& operation, double time_us) const {
   const Record& record = *records_[index];
   if ((!record.of_sibling && !record.of_relative) || is_of_host_link(operation)) return 0;

@@ -1,4 +1,4 @@
-// The fitted kernel models of one device, by what they answer for.
+// The fitted kernel models of one device, indexed by family, dtype and direction.
 #pragma once
 
 #include <array>
@@ -27,36 +27,40 @@ class KernelRecords {
   // `device` must outlive the records.
   explicit KernelRecords(const Device& device) : device_(&device) {}
 
-  // Whose records answer for this device, by the factors of the record "kernel_sibling". Before their add().
+  // Sets the sibling that lends its records to this device, scaled by the factors of the record
+  // "kernel_sibling". Call it before add().
   void set_sibling(KernelSibling sibling) { sibling_ = std::move(sibling); }
 
-  // Errors: of another version or for operations that are not known, of a device of another architecture. What is
-  // wrong with the rest of a record shows when it is first asked for.
+  // Adds a record. Errors: another version, unknown operations, a device of another architecture. Errors in
+  // the rest of a record show on first use.
   [[nodiscard]] Status add(const ModelRecord& record);
 
   [[nodiscard]] bool empty() const { return records_.empty(); }
   [[nodiscard]] std::size_t size() const { return records_.size(); }
-  // The record for operations of this family, dtype and direction; kNone if there is none that can be read.
+  // Index of the record for operations of this family, dtype and direction; kNone if there is no readable
+  // one.
   [[nodiscard]] std::size_t find(const Operation& operation) const;
   [[nodiscard]] std::size_t find(std::string_view family, DType dtype, Direction direction) const;
-  // Whether find() gives one. One that ships is not read for that.
+  // Whether find() gives a record. Shipped records are assumed readable and are not parsed for this.
   [[nodiscard]] bool has(std::string_view family, DType dtype, Direction direction) const;
 
-  // Of an index that find() gave.
+  // The model of an index from find().
   [[nodiscard]] const FittedKernel& kernel(std::size_t index) const { return *records_[index]->kernel.get(); }
   [[nodiscard]] const std::string& name(std::size_t index) const { return records_[index]->name; }
-  // The name for times of another layout or kind than was asked for: "gemm/fp32/forward (in another layout)".
+  // The name for times of another layout or kind than requested: "gemm/fp32/forward (in another layout)".
   [[nodiscard]] const std::string& name_of_another_value(std::size_t index) const {
     return records_[index]->name_of_another_value;
   }
-  // Of the band on each side, in ln: the record was fitted on another device.
+  // Widening of the band on each side, in ln, for a record of another device.
   [[nodiscard]] double widening(std::size_t index) const { return records_[index]->widening; }
-  // On the time of a record of the sibling, `time_us`, in ln: arithmetic and bytes, as far as they bind, go with the rates
-  // of this device, what the launch does not take of the floor with those of its units. Attention and lookups of a relative
-  // that the platform file names move so, too. 0 for all other records, and for copies from and to the host.
+  // Correction, in ln, of the time `time_us` of a sibling's record. Arithmetic and bytes, as far as they
+  // limit the time, scale with the rates of this device; the floor without the launch scales with its
+  // arithmetic. Attention and lookups of a relative that the platform file names scale likewise. 0 for all
+  // other records, and for copies from and to the host.
   [[nodiscard]] double log_of_sibling(std::size_t index, const Operation& operation, double time_us) const;
 
-  // "model gemm/fp32/forward: the reason" of all that cannot be read. Reads them all, or all but those that ship.
+  // "model gemm/fp32/forward: the reason" of every unreadable record. Forces reading of all records, or of
+  // those that are not shipped.
   [[nodiscard]] std::vector<std::string> unreadable(bool also_shipped) const;
 
  private:

@@ -1,4 +1,4 @@
-// What operations that multiply matrices cost.
+// Costs of operations that multiply matrices: GEMM, attention, convolution and sparse GEMM.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,17 @@
 
 namespace stepcast::detail {
 
-// Winograd transforms save 2.25 of the multiplications of 3x3 convolutions with stride 1, and cost some of
-// it; neusight_train_conv_fp32.csv: median 1.0 to 1.2 of the direct FLOPs at peak.
+// Winograd transforms save a factor of 2.25 of the multiplications of 3x3 convolutions with stride 1, and
+// cost part of that; neusight_train_conv_fp32.csv: median 1.0 to 1.2 of the direct FLOPs at peak.
 inline constexpr double kWinogradGain = 1.45;
 
-// Matrix units are fed in pieces of eight elements along the innermost extents, and with few channels to a tile mostly with
-// padding.
+// Powers of two, up to 8, that divide both extents. Matrix units load pieces of eight elements along the
+// innermost extents.
 inline float whole_vectors(std::int64_t a, std::int64_t b) { return std::min(twos_in(a, 3), twos_in(b, 3)); }
+// Limit of the channel features: below about one tile of channels, matrix units mostly compute padding.
 inline constexpr double kFewChannels = 64;
 
+// GEMM and its gradients: dX = dC B' and dW = A' dC, by tiles (gemm_tiles.h).
 template <>
 struct ShapeCost<GemmShape> {
   static double closed_form_us(const GemmShape& s, const PlainKernel& of) {
@@ -29,11 +31,13 @@ struct ShapeCost<GemmShape> {
     if (s.output != DType::unknown) p.result_bytes = element_size(s.output).value();
     if (of.forward()) return best_tiling(p, of.device).time_us();
     double time = 0;
+    // dX[m, k]: extents n and k exchanged.
     if (of.direction != Direction::weight_gradient) {
       Product dx = p;
       dx.n = p.k, dx.k = p.n, dx.result_bytes = of.element, dx.accumulates = false;
       time += best_tiling(dx, of.device).time_us();
     }
+    // dW[k, n]: extents m and k exchanged; the bias gradient is a reduction over m.
     if (of.direction != Direction::input_gradient) {
       Product dw = p;
       dw.m = p.k, dw.k = p.m;
@@ -49,6 +53,7 @@ struct ShapeCost<GemmShape> {
     add_reference_products(to.terms, to.device, s, to.direction, to.elements);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::matrix;
+  // In the order of kMatrix in families/kernel_features.cpp.
   static void features(const GemmShape& s, FeatureWriter& write, double sm_count, double log_reference) {
     const double log_m = std::log(at_least_one(s.m)), log_n = std::log(at_least_one(s.n)),
                  log_k = std::log(at_least_one(s.k));
@@ -82,6 +87,7 @@ struct ShapeCost<GemmShape> {
   }
 };
 
+// Fused attention, by blocks of queries (attention_blocks.h).
 template <>
 struct ShapeCost<AttentionShape> {
   static double closed_form_us(const AttentionShape& s, const PlainKernel& of) {
@@ -93,10 +99,11 @@ struct ShapeCost<AttentionShape> {
     const double depth =
         at_least_one(s.head_dim) + at_least_one(s.value_head_dim > 0 ? s.value_head_dim : s.head_dim);
     const double pairs = attended_pairs(s);
-    // A block of queries runs on one SM: few blocks leave the others idle.
+    // A block of queries runs on one SM, so a few blocks leave other SMs idle.
     const double longest =
         std::min(kQueriesOfBlock, at_least_one(s.query_length)) * at_least_one(s.key_length);
     to.flops = 2 * depth * std::max(heads * pairs, to.device.sm_count * longest);
+    // Backward has five GEMMs where forward has two.
     if (to.direction != Direction::forward) to.flops *= 2.5;
     const double kv_heads = at_least_one(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
     to.elements =
@@ -105,8 +112,9 @@ struct ShapeCost<AttentionShape> {
         tensor_passes(to.direction, 1, 2.5);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::attention;
+  // In the order of kAttention.
   static void features(const AttentionShape& s, FeatureWriter& write, double sm_count, double log_reference) {
-    // As long as a causal square with as many pairs.
+    // Side of a causal square with the same number of pairs.
     const double length = std::max(std::sqrt(2 * attended_pairs(s)) - 0.5, 1.0);
     const double kv_heads = at_least_one(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
     const double log_batch = std::log(at_least_one(s.batch)), log_length = std::log(length);
@@ -129,7 +137,7 @@ struct ShapeCost<AttentionShape> {
     write(position_within(s.head_dim, 32));
     write(position_within(s.head_dim, 64));
     write(log_batch + log_heads - log_group + log_length + log_dim);
-    // Masks cost more than the pairs that they leave: kernels differ, and blocks are of unequal length.
+    // Masks cost more than their remaining pairs imply: kernels differ, and blocks have unequal lengths.
     write(std::log(at_least_one(s.query_length)));
     write(s.causal ? 1.F : 0.F);
     write(s.window > 0 ? std::log(std::min(at_least_one(s.window) / at_least_one(s.key_length), 1.0)) : 0.0);
@@ -139,6 +147,7 @@ struct ShapeCost<AttentionShape> {
   }
 };
 
+// Convolution as an implicit GEMM, with the gain of Winograd transforms where they apply.
 template <>
 struct ShapeCost<ConvolutionShape> {
   static double closed_form_us(const ConvolutionShape& s, const PlainKernel& of) {
@@ -156,7 +165,7 @@ struct ShapeCost<ConvolutionShape> {
     const auto timed = [&](const Product& product) {
       Tiling tiling = best_tiling(product, of.device);
       if (winograd) tiling.compute_us /= kWinogradGain;
-      // The unfolded input is never in memory.
+      // The unfolded input is never written to memory.
       tiling.memory_us = of.work.bytes().value() / (of.device.memory.per_us * Efficiency::copy);
       return tiling.time_us();
     };
@@ -182,6 +191,7 @@ struct ShapeCost<ConvolutionShape> {
         to.terms.products;
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::convolution;
+  // In the order of kConvolution.
   static void features(const ConvolutionShape& s, FeatureWriter& write, double sm_count,
                        double log_reference) {
     const GemmShape product = implicit_gemm(s);
@@ -204,6 +214,7 @@ struct ShapeCost<ConvolutionShape> {
     write(twos_in(s.out_channels, 8));
     write(position_within(product.n, 128));
     write(static_cast<float>(s.padding));
+    // One tap with stride 1 is a GEMM over the pixels.
     const bool pixels_alone = s.kernel_height == 1 && s.kernel_width == 1 && s.stride == 1;
     write(pixels_alone ? 1.F : 0.F);
     write(whole_vectors(s.in_channels, s.out_channels));
@@ -219,6 +230,7 @@ struct ShapeCost<ConvolutionShape> {
   }
 };
 
+// Sparse GEMM: streamed bytes only; there is no fitted or generic model.
 template <>
 struct ShapeCost<SparseShape> {
   static double closed_form_us(const SparseShape&, const PlainKernel& of) {

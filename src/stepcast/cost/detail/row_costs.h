@@ -1,4 +1,4 @@
-// What operations on rows cost.
+// Costs of operations that work on rows: norms, softmax, cross-entropy and reductions.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,11 @@
 
 namespace stepcast::detail {
 
-// PyTorch's batch norm gives a channel to one block of 512 threads, and an SM has room for 2,048.
+// Channels per SM at a time: PyTorch's batch norm gives a channel to one block of 512 threads, and an SM has
+// room for 2,048.
 inline constexpr double kChannelsOfUnit = 4;
 
+// Norms stream their tensors; fused ones also pay per row and along the chain of elements of a row.
 template <>
 struct ShapeCost<NormShape> {
   static double closed_form_us(const NormShape& s, const PlainKernel& of) {
@@ -23,6 +25,7 @@ struct ShapeCost<NormShape> {
     if (!s.fused) return;
     to.units = at_least_one(s.rows);
     to.chain = at_least_one(s.cols);
+    // Batch norm: more channels than fit at once run in turns.
     if (s.kind == NormKind::batch_norm)
       to.chain *= std::max(1.0, at_least_one(s.rows) / (kChannelsOfUnit * to.device.sm_count));
   }
@@ -33,6 +36,7 @@ struct ShapeCost<NormShape> {
   static GenericShape generic(const NormShape& s) { return {.row_length = static_cast<double>(s.cols)}; }
 };
 
+// Softmax, over whole or causally masked rows.
 template <>
 struct ShapeCost<SoftmaxShape> {
   static double closed_form_us(const SoftmaxShape& s, const PlainKernel& of) {
@@ -50,6 +54,7 @@ struct ShapeCost<SoftmaxShape> {
   static GenericShape generic(const SoftmaxShape& s) { return {.row_length = static_cast<double>(s.cols)}; }
 };
 
+// Cross-entropy over the classes of each row.
 template <>
 struct ShapeCost<CrossEntropyShape> {
   static double closed_form_us(const CrossEntropyShape&, const PlainKernel& of) {
@@ -67,6 +72,7 @@ struct ShapeCost<CrossEntropyShape> {
   }
 };
 
+// Sums over the columns of each row.
 template <>
 struct ShapeCost<ReductionShape> {
   static double closed_form_us(const ReductionShape&, const PlainKernel& of) {

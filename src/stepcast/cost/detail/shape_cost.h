@@ -1,11 +1,13 @@
-// All that prices a shape, one struct per shape: ShapeCost<GemmShape> and so on, each with
+// All prices of a shape, one struct per shape: ShapeCost<GemmShape> and so on, each with
 //
-//   closed_form_us      without the launch, from figures of the device (analytic_model.h)
-//   reference           elements, arithmetic and products that its reference time counts (families/reference_time.h)
-//   kFeatures, features the numbers that fitted models see (families/kernel_features.h)
-//   generic             what models for devices that were not measured see (generic_kernel.h)
+//   closed_form_us      time without the launch, from figures of the device (analytic_model.h)
+//   reference           elements, arithmetic and GEMMs that its reference time counts
+//                       (families/reference_time.h)
+//   kFeatures, features inputs of fitted models (families/kernel_features.h)
+//   generic             inputs of models for unmeasured devices (generic_kernel.h)
 //
-// A shape without one of them does not compile. operation/detail/shape_traits.h has what no device changes.
+// A shape that lacks one of them does not compile. Device-independent properties are in
+// operation/detail/shape_traits.h.
 #pragma once
 
 #include <type_traits>
@@ -16,7 +18,7 @@
 
 namespace stepcast::detail {
 
-// Of a shape at hand.
+// ShapeCost of a shape with reference and const removed, for std::visit.
 template <class Shape>
 using CostOf = ShapeCost<std::remove_cvref_t<Shape>>;
 

@@ -1,4 +1,4 @@
-// What operations that stream data cost, element by element or row by row of tables.
+// Costs of operations that stream data: element by element, or by rows of tables.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 namespace stepcast::detail {
 
+// Element-wise arithmetic, with efficiencies per function.
 template <>
 struct ShapeCost<ElementwiseShape> {
   static double closed_form_us(const ElementwiseShape& s, const PlainKernel& of) {
@@ -34,6 +35,7 @@ struct ShapeCost<ElementwiseShape> {
   }
 };
 
+// Copies, fills and rearrangements within the memory of the device.
 template <>
 struct ShapeCost<MovementShape> {
   static double closed_form_us(const MovementShape& s, const PlainKernel& of) {
@@ -58,15 +60,17 @@ struct ShapeCost<MovementShape> {
   static GenericShape generic(const MovementShape&) { return {}; }
 };
 
+// Number of lookups over all tables, with at least one per bag.
 inline double lookups_of(const LookupShape& s) {
   return at_least_one(s.tables) * at_least_one(s.bags) * std::max(s.pooling, 1.0);
 }
 
+// Embedding lookups by the published heuristic (detail/embedding_lookup.h).
 template <>
 struct ShapeCost<LookupShape> {
   static double closed_form_us(const LookupShape& s, const PlainKernel& of) {
     const double heuristic = lookup_us(s, of.element, of.direction, lookup_device(of.device));
-    // A gradient that is as large as the tables has to be written as well.
+    // A dense gradient of the size of the tables also has to be written.
     if (of.forward() || s.fused_update) return heuristic;
     return std::max(heuristic, of.work.bytes().value() / (of.device.memory.per_us * Efficiency::copy));
   }
@@ -100,6 +104,7 @@ struct ShapeCost<LookupShape> {
   static GenericShape generic(const LookupShape&) { return {}; }
 };
 
+// Optimizer updates: bytes per parameter, streamed.
 template <>
 struct ShapeCost<OptimizerShape> {
   static double closed_form_us(const OptimizerShape&, const PlainKernel& of) {
@@ -126,6 +131,7 @@ struct ShapeCost<OptimizerShape> {
   static GenericShape generic(const OptimizerShape&) { return {}; }
 };
 
+// Copies between host and device, or within either.
 template <>
 struct ShapeCost<TransferShape> {
   static double closed_form_us(const TransferShape& s, const PlainKernel& of) {
@@ -149,6 +155,7 @@ struct ShapeCost<TransferShape> {
   static GenericShape generic(const TransferShape&) { return {}; }
 };
 
+// Operations known only by their amounts of bytes and FLOPs.
 template <>
 struct ShapeCost<AmountShape> {
   static double closed_form_us(const AmountShape&, const PlainKernel& of) {

@@ -10,25 +10,29 @@
 
 #include "stepcast/cost/families/record_numbers.h"
 
+// Fitted kernel records: parsing with validation, writing, and batched evaluation.
+
 namespace stepcast {
 namespace {
 
+// Operations that are evaluated together.
 constexpr std::size_t kBlock = 64;
-// Of any time in us: 1e-9 us to 1e26 us. Keeps what a broken record says finite.
+// Limits of ln(us): 1e-9 us to 1e26 us. They keep the times of a broken record finite.
 constexpr double kLeastLog = -20, kMostLog = 60;
-// Less than this beyond the measured sizes is no extrapolation.
+// Sizes up to this far beyond the measured ones, in ln, count as measured.
 constexpr double kSameSize = 0.02;
-// Half-width per unit of ln beyond the distance that holding out the largest sizes could show: assumed.
+// Widening of the band per unit of ln beyond the distance that held-out sizes cover: assumed.
 constexpr double kWiderPerDistance = 0.04;
 
-// PyTorch's norms load four elements at once where rows begin at whole vectors, and take 1 to 2 ns for a row; elsewhere 6 to
-// 10 (data/measured).
+// PyTorch's norms load four elements at once where rows start at whole vectors, and take 1 to 2 ns per row;
+// else 6 to 10 (data/measured).
 constexpr std::int64_t kVectorOfNorm = 4;
 
+// Key of a reference parameter in records.
 struct ReferenceKey {
   const char* key;
   double ReferenceParameters::*member;
-  bool may_be_absent = false;  // then it is 0
+  bool may_be_absent = false;  // absent: 0
 };
 constexpr ReferenceKey kReferenceKeys[] = {
     {"peak_TFLOPs", &ReferenceParameters::peak_TFLOPs},
@@ -45,8 +49,9 @@ constexpr ReferenceKey kReferenceKeys[] = {
     {"chain_us", &ReferenceParameters::chain_us, true},
 };
 
+// Linear interpolation, constant beyond the ends. `at` increases and is not empty.
 double interpolate(const std::vector<double>& at, const std::vector<double>& values, double x) {
-  if (!(x > at.front())) return values.front();  // also for what is no number
+  if (!(x > at.front())) return values.front();  // also for NaN
   if (!(x < at.back())) return values.back();
   const auto above = std::upper_bound(at.begin(), at.end(), x);
   const auto i = static_cast<std::size_t>(above - at.begin());
@@ -70,6 +75,7 @@ std::optional<AttentionKernel> parse_attention_kernel(std::string_view text) {
   return std::nullopt;
 }
 
+// A text under `key`. Error: missing or not a text.
 Result<std::string> text_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
@@ -77,6 +83,7 @@ Result<std::string> text_of(const JsonValue& object, std::string_view key) {
   return value->text();
 }
 
+// An object under `key`. Error: missing or not an object.
 Result<const JsonValue*> object_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
@@ -85,6 +92,7 @@ Result<const JsonValue*> object_of(const JsonValue& object, std::string_view key
   return value;
 }
 
+// An array of `size` finite numbers.
 Result<std::vector<float>> floats_of(const JsonValue& object, std::string_view key, std::size_t size) {
   STEPCAST_ASSIGN(const std::vector<double> numbers, finite_numbers(object, key, size));
   std::vector<float> out;
@@ -92,6 +100,7 @@ Result<std::vector<float>> floats_of(const JsonValue& object, std::string_view k
   return out;
 }
 
+// Errors: no knots or more than 64, knots that do not increase, missing fields.
 Result<ResidualBand> read_band(const JsonValue& value) {
   ResidualBand band;
   STEPCAST_ASSIGN(band.log_time, finite_numbers(value, "log_time"));
@@ -106,6 +115,7 @@ Result<ResidualBand> read_band(const JsonValue& value) {
   return band;
 }
 
+// A correction by its `kind`. Errors: an unknown kind, or unreadable parameters.
 Result<Correction> read_correction(const JsonValue& value, std::size_t n_features) {
   if (!value.is_object()) return Error{"`corrections` must hold objects"};
   STEPCAST_ASSIGN(const double weight, finite_number(value, "weight"));
@@ -155,7 +165,7 @@ std::string_view narrow_family_of(const Operation& operation) {
     if (norm->kind == NormKind::layer_norm) return "layer_norm_unaligned";
     if (norm->kind == NormKind::rms_norm && norm->fused) return "rms_norm_unaligned";
   }
-  // Casts to a wider type have no kernel of their own in PyTorch, and load one element at a time.
+  // PyTorch has no vectorised kernel for casts to a wider type; it loads one element at a time.
   if (const auto* cast = std::get_if<ElementwiseShape>(&operation.shape);
       cast && cast->function == ElementwiseFunction::cast && cast->writes > cast->reads)
     return "cast_widening";
@@ -220,7 +230,7 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   STEPCAST_ASSIGN(out.low, floats_of(*range, "min", n_stated));
   STEPCAST_ASSIGN(out.high, floats_of(*range, "max", n_stated));
   STEPCAST_ASSIGN(out.typical, floats_of(*range, "typical", n_stated));
-  // What its corrections never saw.
+  // Features that were added to the set after the record was written: its corrections do not use them.
   for (std::vector<float>* values : {&out.low, &out.high, &out.typical}) values->resize(n_features, 0.F);
   for (std::size_t i = 0; i < n_features; ++i)
     if (!(out.low[i] <= out.high[i])) return Error{fmt::format("`range`: min is above max of feature {}", i)};
@@ -259,6 +269,7 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
 
 void FittedKernel::correct_with(std::vector<Correction> learned) {
   corrections = std::move(learned);
+  // Gaussian processes interpolate between neighbours, so each measured value applies at all amounts of work.
   const bool by_neighbours = std::ranges::all_of(
       corrections, [](const Correction& c) { return std::holds_alternative<GaussianProcess>(c.learned); });
   if (by_neighbours && !corrections.empty()) measured_values.answer_for_each();
@@ -316,7 +327,7 @@ void FittedKernel::prepare(const Operation& operation, std::span<float, kMostKer
 void FittedKernel::estimate(std::span<const Operation* const> operations, std::span<FittedTime> out) const {
   constexpr std::size_t kStride = kMostKernelFeatures;
   const std::span<const KernelFeature> names = kernel_features_of(features);
-  // Not cleared: for a single operation that would take longer than the estimate.
+  // Left uninitialised: clearing would take longer than the estimate of a single operation.
   std::array<float, kBlock * kStride> rows;
   std::array<double, kBlock> log_us, uncorrected;
   for (std::size_t begin = 0; begin < operations.size(); begin += kBlock) {
@@ -327,6 +338,7 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
       prepare(*operations[begin + i], std::span<float, kMostKernelFeatures>{row, kStride}, log_reference);
       uncorrected[i] = std::clamp(log_reference + log_offset, kLeastLog, kMostLog);
       log_us[i] = uncorrected[i];
+      // Features beyond the measured range are clamped; the distance to it widens the band.
       out[begin + i].of_another_value = measured_values.replace({row, names.size()});
       float distance = 0, below = 0;
       for (std::size_t f = 0; f < names.size(); ++f) {
@@ -348,8 +360,9 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
     }
     for (std::size_t i = 0; i < n; ++i) {
       FittedTime& time = out[begin + i];
-      // Numbers of a broken record can be finite each and overflow together.
+      // The numbers of a broken record can be finite one by one and overflow together.
       time.log_us = std::isfinite(log_us[i]) ? std::clamp(log_us[i], kLeastLog, kMostLog) : uncorrected[i];
+      // No GEMM is faster than the fastest measured one.
       if (fastest_flops_per_us > 0) {
         const double flops = work_of(*operations[begin + i]).flops.value();
         time.log_us = std::max(time.log_us, std::log(std::max(flops, 1.0) / fastest_flops_per_us));
@@ -360,6 +373,7 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
         time.distance = 0;
         continue;
       }
+      // The band moves from the inside to the outside band with the distance, then widens linearly.
       const double share = std::min(time.distance / band.outside_distance, 1.0);
       const double farther = std::max(time.distance - band.outside_distance, 0.0) * kWiderPerDistance;
       time.log_low += share * (std::min(band.outside_low, time.log_low) - time.log_low) - farther;

@@ -24,6 +24,7 @@ Result<GaussianProcess> GaussianProcess::make(Parameters p, std::size_t n_featur
   if (n < 1 || n > kMostPoints) return Error{fmt::format("{} points (must be 1 to {})", n, kMostPoints)};
   if (p.points.size() != n * width)
     return Error{fmt::format("`points` has {} numbers (must be {})", p.points.size(), n * width)};
+  // Feature by feature, since the inner loops of add() run over points.
   out.columns_.resize(n * width);
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t f = 0; f < width; ++f)
@@ -36,6 +37,7 @@ void GaussianProcess::add(std::span<const float> rows, std::size_t stride, doubl
                           std::span<double> sums) const {
   const std::vector<float>& weights = parameters_.weights;
   const std::size_t n = weights.size();
+  // 1 + squared distance to each point, then weight times covariance.
   std::array<float, kMostPoints> distance;
   for (std::size_t row = 0; row < sums.size(); ++row) {
     const float* x = rows.data() + row * stride;

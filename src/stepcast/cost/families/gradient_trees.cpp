@@ -12,8 +12,8 @@
 namespace stepcast {
 namespace {
 
-// Rows that pass a tree together: their features stay in the first-level cache and their chains of loads
-// overlap.
+// Rows that pass a tree together: their features stay in the first-level cache, and their chains of dependent
+// loads overlap.
 constexpr std::size_t kRowsAtOnce = 64;
 
 }  // namespace
@@ -24,7 +24,7 @@ Result<GradientTrees> GradientTrees::decode(EncodedTrees encoded, std::size_t n_
   const EncodedTrees& e = trees.encoded_;
   if (e.cut_feature.size() != e.cut_value.size())
     return Error{"cut_feature and cut_value have different lengths"};
-  trees.nodes_.push_back({0, 0});  // nobody's: positions within a tree count from 1
+  trees.nodes_.push_back({0, 0});  // dummy: positions within a tree start at 1
   trees.nodes_.reserve(e.splits.size());
   trees.leaves_.reserve(e.splits.size());
   std::size_t next_split = 0, next_leaf = 0;
@@ -81,7 +81,7 @@ Status GradientTrees::decode_tree(std::size_t& next_split, std::size_t& next_lea
       nodes_[tree.first_node + p.position - 1] = {e.cut_value[cut], e.cut_feature[cut]};
       continue;
     }
-    // All places below a leaf hold its value.
+    // All places below a leaf get its value.
     std::size_t first = p.position, count = 1;
     while (first <= inner) {
       first *= 2;
@@ -95,7 +95,7 @@ Status GradientTrees::decode_tree(std::size_t& next_split, std::size_t& next_lea
 }
 
 float GradientTrees::sum_of(const float* row) const {
-  // Several trees at once, for the same reason as several rows.
+  // Several trees at once, so that their chains of loads overlap.
   constexpr std::size_t kTogether = 8;
   std::array<std::uint32_t, kTogether> at;
   float sum = 0;
@@ -131,7 +131,7 @@ void GradientTrees::add(std::span<const float> rows, std::size_t stride, double 
     }
     std::fill_n(block_sums.begin(), n, 0.0F);
     for (const Tree& tree : trees_) {
-      // Positions count from 1, so that no addition is needed on the way down.
+      // Positions start at 1, so that no addition is needed on the way down.
       const Node* nodes = nodes_.data() + tree.first_node - 1;
       const float* leaves = leaves_.data() + tree.first_leaf;
       const std::uint32_t first_leaf = 1U << static_cast<unsigned>(tree.depth);

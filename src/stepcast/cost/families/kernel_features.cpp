@@ -2,6 +2,9 @@
 
 #include "stepcast/cost/detail/shape_cost.h"
 
+// Tables of the features: name, is_size, is_amount, is_discrete. ShapeCost<...>::features() writes them in
+// this order.
+
 namespace stepcast {
 namespace {
 
@@ -124,7 +127,7 @@ constexpr Names kSets[] = {
     {KernelFeatureSet::optimizer, "optimizer_1", kOptimizer},
 };
 static_assert(std::size(kMatrix) <= kMostKernelFeatures);
-// Sets that have grown since: records of these names have their first features.
+// Former names of sets that have grown since: such records have only the first features.
 struct FormerNames {
   std::string_view name;
   KernelFeatureSet set;

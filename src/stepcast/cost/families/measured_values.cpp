@@ -12,16 +12,18 @@
 namespace stepcast {
 namespace {
 
-// A value that was measured to within this of the edge of all rows goes on beyond it as all do: ln 4.
+// A value measured to within this distance (ln 4) of the edge of all rows also answers beyond it.
 constexpr double kSameEdge = 1.386;
 constexpr std::size_t kMostValues = 256;
 
+// Index of the feature that is the amount of work.
 std::size_t amount_of(KernelFeatureSet set) {
   const std::span<const KernelFeature> features = kernel_features_of(set);
   const auto found = std::ranges::find_if(features, &KernelFeature::is_amount);
   return static_cast<std::size_t>(found - features.begin());
 }
 
+// Whether the set has a discrete feature.
 bool is_discrete(KernelFeatureSet set) {
   return std::ranges::any_of(kernel_features_of(set), &KernelFeature::is_discrete);
 }
@@ -115,7 +117,7 @@ void MeasuredValues::prepare() {
     if (std::ranges::find(features_, value.feature, &Feature::index) != features_.end()) continue;
     Feature feature;
     feature.index = value.feature;
-    // Of all rows: every row has a value of every feature.
+    // Range over all rows, since every row has a value of each feature.
     double least = value.log_least_work, most = value.log_most_work;
     const MeasuredValue* usual = &value;
     for (const MeasuredValue& other : values_) {

@@ -1,9 +1,9 @@
-// Which values of discrete features (layout of a product, function of an element-wise kernel) a record was
-// fitted on, and over which amounts of work.
+// The values of discrete features (layout of a GEMM, function of an element-wise kernel) that a record was
+// fitted on, with their amounts of work.
 //
-// A learned correction may cut on such a feature anywhere: ten tiny products in one layout are enough to send
-// every large one in that layout to a leaf that knows nothing of large products. So a record answers for a
-// value only where it saw enough of it; elsewhere with the value that most of its rows have.
+// A learned correction may cut on such a feature anywhere: ten tiny GEMMs in one layout are enough to send
+// every large one in that layout to a leaf without large GEMMs. So a record answers for a value only where it
+// has enough rows of it; elsewhere it answers with the value of most of its rows.
 #pragma once
 
 #include <cstddef>
@@ -17,53 +17,55 @@
 
 namespace stepcast {
 
-// Fewer rows of a value, or rows over less work than this, say too little. Work counts as wide enough also
-// where it is all that the record saw.
+// A value needs at least this number of rows, over at least this range of work. The range is also sufficient
+// where it covers all rows of the record.
 inline constexpr std::size_t kLeastRowsOfValue = 40;
 inline constexpr double kLeastDecadesOfWork = 2;
 
+// One value of one feature.
 struct MeasuredValue {
   std::size_t feature = 0;  // index in kernel_features_of()
   float value = 0;
   std::size_t n_rows = 0;
-  double log_least_work = 0, log_most_work = 0;  // of the feature that is the amount of work
+  double log_least_work = 0, log_most_work = 0;  // range of the work feature, in ln
 };
 
+// All values of a record, and the rule above.
 class MeasuredValues {
  public:
-  // Counts the values of all rows, which have `n_features` numbers each; row i stands for `weight[i]` rows.
+  // Counts the values in `rows` (row by row, all features of the set); row i counts `weight[i]` times.
   [[nodiscard]] static MeasuredValues of_rows(KernelFeatureSet set, std::span<const float> rows,
                                               std::span<const float> weight);
-  // Errors: a feature that is not known or not discrete, a count or range that cannot be.
+  // Errors: an unknown or not discrete feature, an impossible count or range.
   [[nodiscard]] static Result<MeasuredValues> read(KernelFeatureSet set, const JsonValue& array);
   [[nodiscard]] JsonValue write() const;
 
-  // For corrections that carry a point no farther than its neighbours are: every value that was measured at all answers,
-  // at all amounts of work.
+  // For corrections that stay local (Gaussian processes): each measured value answers, at all amounts of
+  // work.
   void answer_for_each();
 
   [[nodiscard]] const std::vector<MeasuredValue>& values() const { return values_; }
-  // True if the record answers for the value itself at some amount of work.
+  // Whether the record answers for the value at the middle of its measured work.
   [[nodiscard]] bool answers(const MeasuredValue& value) const;
-  // The same at this amount of work, in ln.
+  // Whether it answers for the value at this amount of work, in ln.
   [[nodiscard]] bool answers(std::size_t feature, float value, double log_work) const;
 
-  // Puts the value that most rows have in the place of each that the record does not answer for. True if it
-  // replaced one.
+  // Replaces each value without an answer by the most frequent one. Returns whether it replaced any.
   bool replace(std::span<float> features) const;
 
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  // What replace() looks at.
+  // Precomputed form of one discrete feature for replace().
   struct Feature {
     std::size_t index = 0;
-    float usual = 0;  // the value of most rows
+    float usual = 0;  // the most frequent value
     struct Range {
       float value;
       double log_least, log_most;
     };
-    std::vector<Range> answered;  // the usual one is not among them
+    std::vector<Range> answered;  // without the usual value
   };
+  // Computes `features_` from `values_`.
   void prepare();
 
   KernelFeatureSet set_ = KernelFeatureSet::none;

@@ -18,7 +18,7 @@ void append(std::string& text, Number number) {
   text.append(digits, end);
 }
 
-// The numbers of a text, with one blank between two. Nothing if it holds anything else.
+// The numbers of a text, separated by single blanks. None if it contains anything else.
 template <class Number>
 std::optional<std::vector<Number>> numbers_of(std::string_view text) {
   std::vector<Number> out;
@@ -36,6 +36,7 @@ std::optional<std::vector<Number>> numbers_of(std::string_view text) {
   return out;
 }
 
+// The error of a text that does not parse.
 Error no_numbers(std::string_view key) {
   return Error{fmt::format("`{}` is a text that holds more than numbers with one blank in between", key)};
 }

@@ -1,7 +1,7 @@
-// Reading and writing the numbers of model records. Errors name the key.
+// Reading and writing of the numbers of model records. Errors name the key.
 //
-// A long list of numbers may be an array or one text, "1 2.5 -3": texts are read ten times as fast, and only when
-// their record is asked for.
+// A long list of numbers may be an array or a text, "1 2.5 -3": texts parse ten times as fast, and only when
+// their record is used.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,27 @@
 
 namespace stepcast {
 
+// A finite number. Error: missing or another value.
 [[nodiscard]] Result<double> finite_number(const JsonValue& object, std::string_view key);
-// The same for what has to be above zero.
+// A finite number above zero.
 [[nodiscard]] Result<double> positive_number(const JsonValue& object, std::string_view key);
+// A list of finite numbers, as an array or a text.
 [[nodiscard]] Result<std::vector<double>> finite_numbers(const JsonValue& object, std::string_view key);
-// All of them; `size` of them exactly.
+// The same with exactly `size` numbers.
 [[nodiscard]] Result<std::vector<double>> finite_numbers(const JsonValue& object, std::string_view key,
                                                          std::size_t size);
+// A list of 32-bit integers, as an array or a text.
 [[nodiscard]] Result<std::vector<std::int32_t>> whole_numbers(const JsonValue& object, std::string_view key);
 
-// The double whose shortest text is the shortest text of this float: 0.1F is written as 0.1.
+// The double with the same shortest text as this float: 0.1F becomes 0.1.
 [[nodiscard]] double short_double(float value);
-// Adds a number to a list as text.
+// Appends a number to a space-separated text, in shortest form.
 void append_number(std::string& text, float number);
 void append_number(std::string& text, std::int32_t number);
-// Rounded to so many significant digits.
+// Rounds to `digits` significant digits.
 [[nodiscard]] double rounded(double value, int digits);
 
+// Numbers as a JSON array; floats in shortest form.
 template <class Container>
 [[nodiscard]] JsonValue number_array(const Container& numbers) {
   JsonValue array = JsonValue::array();
@@ -44,7 +48,7 @@ template <class Container>
   return array;
 }
 
-// The same as one text.
+// Numbers as one text.
 template <class Container>
 [[nodiscard]] JsonValue number_text(const Container& numbers) {
   std::string text;

@@ -6,6 +6,9 @@
 
 #include "stepcast/cost/detail/shape_cost.h"
 
+// Reference times: tiles and split sums of GEMMs, attended pairs, and the combination of arithmetic and
+// memory.
+
 namespace stepcast {
 namespace {
 
@@ -16,15 +19,17 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 struct TileShape {
   std::int64_t rows, columns;
 };
-// The output tiles that common GEMM libraries choose from.
+// Output tiles that common GEMM libraries choose from.
 constexpr TileShape kTileShapes[] = {{256, 128}, {128, 256}, {128, 128}, {128, 64},
                                      {64, 128},  {64, 64},   {32, 64},   {64, 32}};
-// Parts of k shorter than this are not worth splitting.
+// Parts of k shorter than this are not split off.
 constexpr std::int64_t kLeastSplit = 128;
 constexpr std::int64_t kMostSplits = 16;
-// More than any tensor has, small enough for products of two extents.
+// Above the extent of any tensor, and far from the limits of the integer arithmetic below.
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
 
+// Adds the candidate tiles of one GEMM: each tile shape with the whole k, and with k split until all SMs are
+// busy.
 void add_product(ReferenceTerms& terms, const ReferenceParameters& device, std::int64_t batch, std::int64_t m,
                  std::int64_t n, std::int64_t k) {
   m = std::clamp<std::int64_t>(m, 1, kMostExtent);
@@ -72,7 +77,7 @@ double attended_pairs(const AttentionShape& s) {
   const double queries = at_least_one(s.query_length), keys = at_least_one(s.key_length);
   const double window = s.window > 0 ? std::min(at_least_one(s.window), keys) : keys;
   if (!s.causal) return queries * window;
-  // Query i of the last `queries` positions sees the keys up to its own, at most `window` of them.
+  // Query i of the last `queries` positions sees the keys up to its position, at most `window` of them.
   const double full_from = std::max(window - std::max(keys - queries, 0.0), 0.0);
   const double rising = std::min(full_from, queries);
   const double first = std::max(keys - queries, 0.0) + 1;
@@ -81,7 +86,7 @@ double attended_pairs(const AttentionShape& s) {
                   queries);
 }
 
-// Bytes and products of the three directions of C[m, n] = A[m, k] B[k, n].
+// Bytes and GEMMs of the directions of C[m, n] = A[m, k] B[k, n].
 void add_reference_products(ReferenceTerms& terms, const ReferenceParameters& device, const GemmShape& s,
                             Direction direction, double& elements) {
   const double operands =
@@ -120,8 +125,8 @@ double reference_time_us(const ReferenceTerms& terms, const ReferenceParameters&
     }
     compute += fastest;
   }
-  // Half of the way to the sustained rate: between the fastest products of gemm_bf16_fwd.csv on H100 (0.4 ms)
-  // and those that run at the rate of the longest (1.5 ms and more).
+  // Half-way point to the sustained rate: between the fastest GEMMs of gemm_bf16_fwd.csv on H100 (0.4 ms) and
+  // those at the rate of the longest (1.5 ms and more).
   constexpr double kHalfSustainedUs = 800;
   const double sustained = compute * compute / (compute * compute + kHalfSustainedUs * kHalfSustainedUs);
   compute *= 1 + (p.sustained_factor - 1) * sustained;

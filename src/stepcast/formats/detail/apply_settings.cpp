@@ -1,3 +1,6 @@
+// Applies JobSettings to a model and a layout. Settings with a value change what they name; all other fields
+// keep the value of the base or the framework's default. Helper functions are ordered as in the header:
+// model, degrees and stages, then the other choices.
 #include "stepcast/formats/detail/apply_settings.h"
 
 #include <algorithm>
@@ -22,17 +25,20 @@
 namespace stepcast::detail {
 namespace {
 
-// A value that was given, or nothing that changes `out`.
+// Copies `value` to `out` if it is given.
 template <class Value, class Out>
 void assign(const std::optional<Value>& value, Out& out) {
   if (value) out = *value;
 }
 
+// The kind of norm. Layer norms have biases unless the base model says otherwise.
 void apply_norm(const JobSettings& s, bool has_base, Transformer& model) {
   assign(s.norm, model.norm);
   if (!has_base || s.norm) model.norm_bias = model.norm == NormKind::layer_norm;
 }
 
+// The vocabulary size: given, padded, of the base, or derived from the tokenizer, in this order. Errors: none
+// of them is known.
 Status apply_vocabulary(const JobSettings& s, bool has_base, Transformer& model) {
   if (s.vocab_size.value_or(0) > 0) {
     model.vocab_size = *s.vocab_size;
@@ -49,6 +55,7 @@ Status apply_vocabulary(const JobSettings& s, bool has_base, Transformer& model)
   return Ok{};
 }
 
+// Group-limited routing. Giving only the number of groups lets every token use all of them.
 Status apply_expert_groups(const JobSettings& s, Transformer& model) {
   if (!model.moe) return Ok{};
   assign(s.n_expert_groups, model.moe->n_groups);
@@ -58,16 +65,19 @@ Status apply_expert_groups(const JobSettings& s, Transformer& model) {
   return Ok{};
 }
 
-// A model that has experts already keeps what is not said.
+// The experts of the model. Fields without a setting keep the base's value; a model without experts gets
+// Megatron-LM's defaults.
 Status apply_experts(const JobSettings& s, Transformer& model) {
   const std::int64_t n_experts = s.n_experts.value_or(0);
   if (n_experts == 0 && !model.moe) return Ok{};
-  MixtureOfExperts moe = model.moe.value_or(MixtureOfExperts{.experts_per_token = 2});  // Megatron's default
+  // Default of Megatron-LM: top-2.
+  MixtureOfExperts moe = model.moe.value_or(MixtureOfExperts{.experts_per_token = 2});
   if (n_experts > 0) moe.n_experts = n_experts;
   assign(s.experts_per_token, moe.experts_per_token);
   assign(s.expert_latent_size, moe.latent_size);
   assign(s.shared_expert_gate, moe.shared_expert_gate);
   const std::int64_t width = s.expert_ffn_hidden_size.value_or(0);
+  // Without a width, experts are as wide as the dense FFN.
   if (width > 0 || !model.moe) moe.expert_ffn_hidden_size = width > 0 ? width : model.ffn_hidden_size;
   if (s.shared_ffn_hidden_size.value_or(0) > 0) {
     moe.n_shared_experts = 1;
@@ -80,24 +90,26 @@ Status apply_experts(const JobSettings& s, Transformer& model) {
   return apply_expert_groups(s, model);
 }
 
+// Multi-head latent attention (MLA), with Megatron-LM's defaults for sizes that are not given. Errors: no --kv-lora-rank.
 Status apply_latents(const JobSettings& s, Transformer& model) {
   if (!s.multi_latent.value_or(false)) return Ok{};
   if (s.kv_lora_rank.value_or(0) == 0) {
     return Error::at("", "--kv-lora-rank", "is needed with --multi-latent-attention");
   }
-  // Megatron's defaults where nothing is said.
+  // Head sizes without a setting have Megatron-LM's defaults.
   model.attention = attention_named("latent", {{"q_lora_rank", s.q_lora_rank.value_or(0)},
                                                {"kv_lora_rank", *s.kv_lora_rank},
                                                {"qk_nope_head_dim", s.qk_head_dim.value_or(128)},
                                                {"qk_rope_head_dim", s.qk_rope_head_dim.value_or(64)},
                                                {"v_head_dim", s.v_head_dim.value_or(128)}});
   model.head_dim = model.n_kv_heads = 0;
-  model.qk_norm = false;  // the latent vectors have their norms anyway
+  model.qk_norm = false;  // the latent vectors have their own norms
   model.qkv_bias = false;
   return Ok{};
 }
 
-// "4095,0", "(4095, 0)", "(-1, -1)": tokens before and behind; -1: all.
+// Sliding window: "4095,0", "(4095, 0)" or "(-1, -1)", tokens before and after; -1 means all. Only the first
+// number is used.
 Status apply_window(const JobSettings& s, Transformer& model) {
   if (!s.window || s.window->empty()) return Ok{};
   std::string_view text = *s.window;
@@ -106,11 +118,13 @@ Status apply_window(const JobSettings& s, Transformer& model) {
   if (before < -1 || before > 1'000'000'000) {
     return bad_value("--window-size", *s.window, "two numbers, such as 4095,0");
   }
-  model.sliding_window_tokens = before == -1 ? 0 : before + 1;  // a token sees itself too
+  model.sliding_window_tokens = before == -1 ? 0 : before + 1;  // plus the token itself
   return Ok{};
 }
 
-// "--tp 2", "--tp 4 --pp 2": the degrees nearest to these that divide the GPUs, and that heads and layers allow.
+// Flags with the valid degrees nearest to `asked`, for an error message: "--tp 4 --pp 2". Degrees must divide
+// `n_gpus`, the tensor degree must divide the heads, and the pipeline must not have more stages than layers.
+// Distance is the sum of absolute logarithms of the ratios. Unchanged degrees are not listed.
 std::string nearest_degrees(const Degrees& asked, std::int64_t n_gpus, const Transformer& model) {
   const std::int64_t heads = std::max<std::int64_t>(1, model.n_heads);
   const auto far = [](std::int64_t from, std::int64_t to) {
@@ -126,7 +140,7 @@ std::string nearest_degrees(const Degrees& asked, std::int64_t n_gpus, const Tra
     if (heads % tensor != 0) return;
     each_divisor(n_gpus / tensor, [&](std::int64_t pipeline) {
       if (pipeline > std::max<std::int64_t>(1, model.n_layers)) return;
-      // A degree that nobody asked for stays 1.
+      // A context degree that was not requested stays 1.
       each_divisor(asked.context > 1 ? n_gpus / tensor / pipeline : 1, [&](std::int64_t context) {
         const double distance =
             far(asked.tensor, tensor) + far(asked.pipeline, pipeline) + far(asked.context, context);
@@ -148,6 +162,8 @@ std::string nearest_degrees(const Degrees& asked, std::int64_t n_gpus, const Tra
   return text;
 }
 
+// Sets the data-parallel degree: given, or the number of GPUs divided by the size of a replica. Errors: the
+// replica does not divide the GPUs.
 Status apply_data_parallel(const JobSettings& s, ResolvedJob& job) {
   Degrees& d = job.layout.degrees;
   const bool is_said = s.data.value_or(0) > 0;
@@ -164,8 +180,9 @@ Status apply_data_parallel(const JobSettings& s, ResolvedJob& job) {
   return Ok{};
 }
 
-// "nearest that work: 10 or 17": layers of the first stage, or of the last if the first is like the others, with which
-// the others divide.
+// Advice for an error: "nearest that work: 10 or 17". The numbers of layers of the first stage (or of the
+// last, if only that is given) nearest to the given one for which the remaining layers divide evenly.
+// Searches downwards, then upwards.
 std::string nearest_end_stage(std::int64_t n_layers, std::int64_t n_stages, std::int64_t first,
                               std::int64_t last) {
   const std::int64_t asked = first > 0 ? first : last, other = first > 0 ? last : 0;
@@ -189,7 +206,8 @@ std::string nearest_end_stage(std::int64_t n_layers, std::int64_t n_stages, std:
                          : fmt::format("nearest that work: {}", numbers);
 }
 
-// Layers of every stage where they are not as many in each.
+// Layers per stage if they are uneven: explicit layers of the first or last stage, or embedding and output counted
+// as layers. Errors: the layers cannot be distributed so; with virtual stages, explicit layers are not supported.
 Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout) {
   const std::int64_t first = s.first_stage_layers.value_or(0), last = s.last_stage_layers.value_or(0);
   const bool embedding = s.count_embedding_as_layer.value_or(false);
@@ -222,6 +240,7 @@ Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& 
     if (last > 0) layers.back() = last;
     return Ok{};
   }
+  // Embedding and output each take the room of one layer in their stage.
   const std::int64_t units = n_layers + (embedding ? 1 : 0) + (output ? 1 : 0);
   if (units % n_chunks != 0) return does_not_fit("--account-for-embedding-in-pipeline-split");
   layers.assign(static_cast<std::size_t>(n_chunks), units / n_chunks);
@@ -230,7 +249,8 @@ Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& 
   return Ok{};
 }
 
-// The number of stages of a layout string, or of a pattern that is cut into stages, decides the virtual ones.
+// Layers per stage from an explicit list. Its length must be a multiple of the pipeline degree and gives the
+// number of virtual stages.
 Status apply_stage_layers(std::string_view flag, const std::string& text, std::vector<std::int64_t> layers,
                           Layout& layout) {
   layout.pipeline.layers_per_stage = std::move(layers);
@@ -244,6 +264,8 @@ Status apply_stage_layers(std::string_view flag, const std::string& text, std::v
   return Ok{};
 }
 
+// The pipeline: layers per stage, virtual stages and schedule. Sources in order of precedence: a layout
+// string, a hybrid pattern with stages, numbers of virtual stages or layers.
 Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout) {
   if (s.pipeline_layout) {
     STEPCAST_ASSIGN(std::vector<std::int64_t> layers, parse_pipeline_layout(*s.pipeline_layout));
@@ -254,10 +276,11 @@ Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout)
     return apply_stage_layers("--hybrid-layer-pattern", *s.hybrid_pattern,
                               layers_of_hybrid_stages(*s.hybrid_pattern), layout);
   const std::int64_t pp = layout.degrees.pipeline, per_stage = s.layers_per_virtual_stage.value_or(0);
+  // V-shaped schedules have two chunks per rank.
   if (s.pipeline_schedule && is_v_shaped(*s.pipeline_schedule) && pp > 1) layout.degrees.virtual_stages = 2;
   if (s.virtual_stages.value_or(0) > 0) layout.degrees.virtual_stages = *s.virtual_stages;
   if (per_stage > 0) {
-    // Embedding and output may count as a layer each: 126 layers are then 8 stages x 8 chunks x 2.
+    // Embedding and output may count as layers: 126 layers + 2 are 8 stages x 8 chunks x 2 layers.
     const std::int64_t units = n_layers + (s.count_embedding_as_layer.value_or(false) ? 1 : 0) +
                                (s.count_output_as_layer.value_or(false) ? 1 : 0);
     if (units % (pp * per_stage) != 0) {
@@ -270,6 +293,8 @@ Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout)
   return apply_uneven_stages(s, n_layers, layout);
 }
 
+// Recomputation from the newer and older flags. The newer one has precedence over the older ones; layers and modules
+// only apply to full and selective recomputation, respectively. Errors: unknown names of modules or results.
 Status apply_recompute(const JobSettings& s, Recomputation& recompute) {
   if (s.recompute_attention.value_or(false)) recompute.kind = Recompute::selective;
   if (s.checkpoint_layers.value_or(false)) recompute.kind = Recompute::full;
@@ -282,14 +307,15 @@ Status apply_recompute(const JobSettings& s, Recomputation& recompute) {
   STEPCAST_ASSIGN(recompute.kept, parse_layer_results(s.recompute_keeps.value_or("")));
   STEPCAST_ASSIGN(recompute.kept_by_host, parse_layer_results(s.recompute_offloads.value_or("")));
   if (recompute.kind != Recompute::full || (!s.recompute_by_block && !s.recompute_layers)) return Ok{};
-  const std::int64_t layers = s.recompute_layers.value_or(1);  // Megatron's default
+  const std::int64_t layers = s.recompute_layers.value_or(1);  // default of Megatron-LM
   const bool by_block = s.recompute_by_block.value_or(recompute.layers_per_stage.has_value());
   recompute.layers_per_stage = by_block ? std::optional{layers} : std::nullopt;
   recompute.chunk_layers = by_block ? 1 : layers;
   return Ok{};
 }
 
-// Graphs, offload, exchange of tokens, frozen weights with adapters, packed rows.
+// Choices per layer: CUDA graphs, offloading, token dispatch, overlap, LoRA adapters, packed sequences.
+// Errors: unknown words, adapter settings without --lora-rank, frozen weights without adapters.
 Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
   const bool graphs =
       s.cuda_graph_layers.value_or(false) || s.cuda_graph_implementation || s.cuda_graph_scope;
@@ -305,6 +331,7 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
     STEPCAST_ASSIGN(layer.offloaded, parse_offloaded_modules(s.offload_modules.value_or("")));
   }
   assign(s.dispatcher, layer.dispatcher);
+  // --moe-token-dispatcher-type flex leaves the implementation to a second flag.
   if (s.flex_dispatcher && s.dispatcher.value_or(TokenDispatcher::deepep) == TokenDispatcher::deepep) {
     layer.dispatcher = *s.flex_dispatcher;
   }
@@ -341,6 +368,7 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
   return Ok{};
 }
 
+// Number types beyond the compute type. fp8 and fp4 replace the type of GEMMs only; fp32 elsewhere becomes bf16.
 void apply_precision(const JobSettings& s, Precision& precision) {
   if (s.gradient_dtype) precision.gradients = precision.reduction = *s.gradient_dtype;
   assign(s.master_dtype, precision.master);
@@ -361,7 +389,8 @@ void apply_precision(const JobSettings& s, Precision& precision) {
   }
 }
 
-// Transformer Engine chooses a fused kernel; Megatron's code before it had none unless asked to.
+// The attention kernel. Transformer Engine selects a fused one. Megatron-LM's legacy and local code was
+// unfused, unless flash attention is requested.
 Status apply_attention(const JobSettings& s, LayerChoices& layer) {
   constexpr std::string_view kImplementations[] = {"local", "transformer_engine", "inference_optimized"};
   if (const auto& named = s.transformer_implementation;
@@ -378,7 +407,7 @@ Status apply_attention(const JobSettings& s, LayerChoices& layer) {
   return Ok{};
 }
 
-// "2024", "2024-05": compared as text.
+// The simulated release date, "2024" or "2024-05". Dates are compared as texts. Errors: another format.
 Status apply_date(const JobSettings& s, std::string& date) {
   if (!s.framework_date) return Ok{};
   const std::string_view text = *s.framework_date;
@@ -393,9 +422,9 @@ Status apply_date(const JobSettings& s, std::string& date) {
   return Ok{};
 }
 
-// What an operator takes on the host where Megatron Core runs them one by one, in launches: fitted to the half of its own
-// test cases whose names have an even FNV-1a hash. A module of Transformer Engine is more Python than a plain one;
-// PyTorch fills what it allocates where results have to be the same every time.
+// Host time of an operator, in kernel launches, where Megatron Core runs operators eagerly. Fitted to the
+// half of Megatron's test cases with an even FNV-1a hash of the name. A module of Transformer Engine runs
+// more Python code than a plain one. With deterministic algorithms, PyTorch fills allocated memory.
 constexpr double kOperatorLaunches = 13.7, kWithoutTransformerEngine = 0.76, kDeterministic = 1.2;
 
 }  // namespace
@@ -407,6 +436,8 @@ double operator_launches(const JobSettings& s) {
 
 namespace {
 
+// Sharding of the data-parallel state. Later settings override earlier ones: older flags, `sharding`, ZeRO
+// stage. Errors: a ZeRO stage above 3, a number of weight copies that does not divide the ranks.
 Status apply_sharding(const JobSettings& s, std::int64_t data_ranks, ShardingChoices& sharding) {
   if (s.distributed_optimizer.value_or(false)) sharding.kind = Sharding::zero1;
   if (s.fully_sharded.value_or(false)) sharding.kind = Sharding::zero3;
@@ -427,6 +458,7 @@ Status apply_sharding(const JobSettings& s, std::int64_t data_ranks, ShardingCho
   return Ok{};
 }
 
+// Which kernels are fused.
 void apply_fusion(const JobSettings& s, FusedKernels& fused) {
   assign(s.fuse_softmax, fused.softmax);
   assign(s.fuse_bias_activation, fused.bias_activation);
@@ -442,7 +474,7 @@ void apply_fusion(const JobSettings& s, FusedKernels& fused) {
 Status check_numbers(const JobSettings& settings) {
   constexpr std::int64_t kMostDegree = 1'000'000, kMost = 1'000'000'000;
   using S = JobSettings;
-  // Products of these must stay inside 64 bits; check() says the rest.
+  // Products of these degrees must fit into 64 bits; check(Layout) does the other checks.
   constexpr std::optional<std::int64_t> S::*kDegrees[] = {&S::tensor, &S::pipeline, &S::context};
   for (const MegatronSettingFlag& flag : megatron_setting_flags()) {
     const std::optional<std::int64_t> value = with_member(flag.setting, [&](auto field) {
@@ -460,6 +492,7 @@ Status check_numbers(const JobSettings& settings) {
     const auto* const field = std::get_if<std::optional<std::int64_t> S::*>(&flag.setting);
     const bool is_degree =
         field != nullptr && std::find(std::begin(kDegrees), std::end(kDegrees), *field) != std::end(kDegrees);
+    // For these, 0 means "not given".
     const bool may_be_0 = field != nullptr && (*field == &S::data || *field == &S::virtual_stages ||
                                                *field == &S::layers_per_virtual_stage);
     if ((is_degree && *value < 1) || ((is_degree || may_be_0) && *value > kMostDegree)) {
@@ -469,6 +502,8 @@ Status check_numbers(const JobSettings& settings) {
   return Ok{};
 }
 
+// The order follows dependencies: hybrid layers need the sizes, the FFN width needs the activation, experts
+// need the FFN width.
 Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   assign(s.n_layers, model.n_layers);
   assign(s.hidden_size, model.hidden_size);
@@ -480,7 +515,7 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   assign(s.n_heads, model.n_heads);
   assign(s.head_dim, model.head_dim);
   assign(s.max_position, model.max_position);
-  if (s.max_position) model.unused_positions = 0;  // Megatron's table has none
+  if (s.max_position) model.unused_positions = 0;  // Megatron-LM's table has only used rows
   assign(s.n_multi_token_prediction_layers, model.n_multi_token_prediction_layers);
   assign(s.rotary_fraction, model.rotary_fraction);
   assign(s.hidden_dropout, model.hidden_dropout);
@@ -493,7 +528,8 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   if (s.squared_relu.value_or(false)) model.activation = Activation::squared_relu;
   if (s.gated_gelu.value_or(false)) model.gated_ffn = true;
   if (model.ffn_hidden_size == 0) {
-    // Megatron keeps the parameters of an FFN: two thirds of the width with three matrices, in steps of 64.
+    // Megatron-LM keeps the parameters of an FFN constant: with three matrices two thirds of the width,
+    // rounded down to a multiple of 64.
     model.ffn_hidden_size = swiglu ? 4 * model.hidden_size * 2 / 3 / 64 * 64 : 4 * model.hidden_size;
   }
   if (s.query_groups.value_or(0) > 0 && (s.grouped_query.value_or(false) || has_base)) {
@@ -503,6 +539,7 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   if (s.add_qkv_bias.value_or(false)) model.qkv_bias = true;
   if (s.rotary_positions.value_or(false)) model.position = PositionEncoding::rotary;
   assign(s.position, model.position);
+  // --no-position-embedding only removes learned positions.
   if (!s.learned_positions.value_or(true) && model.position == PositionEncoding::learned)
     model.position = PositionEncoding::none;
   assign(s.attention_output_gate, model.attention_output_gate);
@@ -552,7 +589,7 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   STEPCAST_TRY(apply_sharding(s, layout.degrees.data * layout.degrees.context, layout.sharding));
   assign(s.optimizer, layout.optimizer.kind);
   assign(s.newton_schulz_iterations, layout.optimizer.newton_schulz_iterations);
-  // Whole matrices have owners: what updates them is divided among the data-parallel ranks.
+  // Optimizers that update whole matrices divide them among the data-parallel ranks, which is at least ZeRO-1.
   const MatrixRule& matrix = rule_of(layout.optimizer.kind).matrix;
   if (matrix.owned_whole && layout.sharding.kind == Sharding::none) layout.sharding.kind = Sharding::zero1;
   assign(s.optimizer_offload, layout.optimizer.cpu_offload);

@@ -1,4 +1,4 @@
-// Settings of a job put upon a model and a layout. Everything here only changes what a setting names.
+// Applies the settings of a job to a model and a layout. Only fields that a setting names change.
 #pragma once
 
 #include "stepcast/base/result.h"
@@ -6,19 +6,21 @@
 
 namespace stepcast::detail {
 
-// Numbers that no count can be: below 0 or above 1e9, degrees that are not 1 to 1e6. The error names the flag.
+// Errors: a number below 0 or above 1e9, a degree outside 1 to 1e6. The error names the flag of Megatron-LM.
 [[nodiscard]] Status check_numbers(const JobSettings& settings);
-// LayerChoices::operator_launches of Megatron Core run eagerly.
+// LayerChoices::operator_launches for Megatron Core in eager mode: host time of an operator in kernel launches.
 [[nodiscard]] double operator_launches(const JobSettings& settings);
 
-// `has_base`: the model was given and settings change parts of it; else they are all of it.
+// Applies the settings of the model. `has_base`: `model` is a given model that the settings change; otherwise
+// the settings describe the whole model. Errors: missing or contradictory sizes.
 [[nodiscard]] Status apply_to_model(const JobSettings& settings, bool has_base, Transformer& model);
 
-// Degrees, batches and stages; the data-parallel degree is what `job.n_gpus` leave unless it is said.
+// Applies degrees, batches and pipeline stages. The data-parallel degree is the number of GPUs divided by the
+// other degrees, unless it is given.
 [[nodiscard]] Status apply_to_degrees(const JobSettings& settings, ResolvedJob& job);
 
-// All the rest: how layers are computed, what is sharded, overlapped and recomputed. The element type is the
-// caller's (software_defaults.h); what settings say about gradients and fp8 comes on top of it.
+// Applies everything else: how layers are computed, sharding, overlap, recomputation, optimizer. The compute
+// type is set by the caller before (software_defaults.h); settings for gradients and fp8 are applied on top.
 [[nodiscard]] Status apply_choices(const JobSettings& settings, Layout& layout);
 
 }  // namespace stepcast::detail

@@ -1,5 +1,5 @@
-// Objects in files that somebody else's software wrote: null means that a key is not there, and a key that
-// nobody knows is no slip of the pen.
+// Reads JSON objects from files of other software: null counts as a missing key, and the error for an unknown
+// key says that it may matter (instead of suggesting a similar key).
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace stepcast::detail {
 
-// As ObjectReader::of.
+// ObjectReader::of() with these two options.
 [[nodiscard]] inline Result<ObjectReader> foreign_object(const JsonValue& value, std::string path,
                                                          const std::string& file) {
   return ObjectReader::of(

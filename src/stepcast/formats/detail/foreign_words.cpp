@@ -11,6 +11,7 @@ namespace {
 
 using WordLists = std::map<std::string_view, std::vector<ForeignWord>>;
 
+// Reads the table with the columns list, word and says. Rows of a list need not be adjacent.
 Result<WordLists> read_word_lists() {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("foreign_words.csv"), "foreign_words.csv"));
   WordLists lists;

@@ -1,4 +1,4 @@
-// Words of other software and what they mean or say of it, in the lists of tables/foreign_words.csv.
+// Vocabulary of other software: lists of words with their meanings, in tables/foreign_words.csv.
 #pragma once
 
 #include <span>
@@ -6,10 +6,11 @@
 
 namespace stepcast::detail {
 
+// A word (or several, separated by blanks) and its meaning.
 struct ForeignWord {
   std::string_view word, says;
 };
-// A list of the table, in its order; empty if there is none.
+// A list of the table, in file order; empty if there is none.
 [[nodiscard]] std::span<const ForeignWord> foreign_words(std::string_view list);
 
 }  // namespace stepcast::detail

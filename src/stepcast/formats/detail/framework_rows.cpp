@@ -1,3 +1,6 @@
+// Recognises the config files of training frameworks and gives the tables that translate their keys. Three
+// parts: kFrameworks with the defaults of each framework, the CSV tables with the keys, and the
+// rematerialisation policies of MaxText.
 #include "stepcast/formats/detail/framework_rows.h"
 
 #include <algorithm>
@@ -27,6 +30,7 @@ namespace {
 
 using W = ConfigWords;
 
+// Members of ConfigWords that tables may name. A member that is missing here cannot be a target.
 STEPCAST_MEMBERS(kConfigWords, &W::model, &W::rank_batch, &W::accumulation, &W::pipeline_parts, &W::precision,
                  &W::quantization, &W::expert_capacity, &W::sparse_experts, &W::recompute, &W::kept_input,
                  &W::kept_query, &W::kept_key, &W::kept_value, &W::kept_qkv, &W::kept_attention,
@@ -37,7 +41,8 @@ STEPCAST_MEMBERS(kConfigWords, &W::model, &W::rank_batch, &W::accumulation, &W::
                  &W::base_bits, &W::base_method, &W::nested_scales, &W::bf16, &W::fp16, &W::adapter,
                  &W::sharding, &W::recomputes, &W::work, &W::keeps_activations);
 
-// A member of ConfigWords, or else of JobSettings.
+// The member with this name, of ConfigWords or else of JobSettings; nothing if there is none, or its type
+// cannot be a target.
 std::optional<ConfigTarget> target_named(std::string_view name) {
   std::optional<ConfigTarget> found;
   kConfigWords.each_named([&](std::string_view word, auto member) {
@@ -54,7 +59,8 @@ std::optional<ConfigTarget> target_named(std::string_view name) {
       *setting);
 }
 
-// TRL's trainers have configs of their own; what no other has shows which one it is.
+// The kind of training of a TRL config, which does not name its trainer. A `loss_type` of KTO or SimPO decides
+// first, then the first key of the table that is present, then the other loss types. Default: sft.
 std::string work_of_trl(const JsonValue& root) {
   constexpr std::pair<const char*, const char*> kKeys[] = {{"num_generations", "grpo or ppo"},
                                                            {"reward_funcs", "grpo or ppo"},
@@ -76,7 +82,8 @@ std::string work_of_trl(const JsonValue& root) {
   return word == "nll" || word == "dft" ? "sft" : "dpo";
 }
 
-// torchtune's recipes differ in their loss: torchtune.rlhf.loss.DPOLoss.
+// The kind of training of a torchtune config, from the class of its loss ("torchtune.rlhf.loss.DPOLoss").
+// Empty: fine-tuning without a preference loss.
 std::string work_of_loss(const JsonValue& root) {
   const JsonValue* const loss = config_value(root, "loss._component_");
   const std::string name = loss != nullptr && loss->is_text() ? lower(loss->text()) : "";
@@ -85,6 +92,8 @@ std::string work_of_loss(const JsonValue& root) {
   return name.find("rso") != std::string::npos ? "dpo" : "";
 }
 
+// Frameworks in the order in which they are tried. Defaults are those of each framework; see ConfigFramework
+// for the fields.
 const ConfigFramework kFrameworks[] = {
     {.name = "MaxText",
      .needs = "per_device_batch_size model_name|base_num_decoder_layers",
@@ -108,7 +117,7 @@ const ConfigFramework kFrameworks[] = {
      .adapter_targets = "*_proj",
      .habits = Framework::automodel,
      .all_linear_of_attention = true},
-    // Which have Megatron-LM's names.
+    // These two have the names of Megatron-LM, so they are read by nemo_arguments.h.
     {.name = "NeMo 2 or Megatron-Bridge",
      .needs = "model train|trainer !model.hidden_dim",
      .read = read_nemo_config},
@@ -146,7 +155,7 @@ const ConfigFramework kFrameworks[] = {
     {.name = "Hugging Face's Trainer", .needs = "per_device_train_batch_size output_dir", .rank_batch = 8},
 };
 
-// Calls add(framework) for each that a row names.
+// Calls add(framework) for each framework that the row names, separated by "|". Errors: an unknown name.
 template <class Add>
 Status each_framework(const CsvRows& row, std::vector<ConfigFramework>& all, const Add& add) {
   const bool has_unknown = any_word(
@@ -161,7 +170,7 @@ Status each_framework(const CsvRows& row, std::vector<ConfigFramework>& all, con
   return Ok{};
 }
 
-// Keys that are settings.
+// Reads framework_settings.csv: columns frameworks, key and setting. Each row maps a key to a member.
 Status read_settings(std::vector<ConfigFramework>& all) {
   const std::string file = "framework_settings.csv";
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table(file), file));
@@ -176,6 +185,8 @@ Status read_settings(std::vector<ConfigFramework>& all) {
   }
 }
 
+// All frameworks with the rows of both tables. framework_keys.csv lists keys without a setting: those with an
+// effect that is not priced, and those without effect.
 Result<std::vector<ConfigFramework>> read_frameworks() {
   std::vector<ConfigFramework> all{std::begin(kFrameworks), std::end(kFrameworks)};
   STEPCAST_TRY(read_settings(all));
@@ -192,7 +203,8 @@ Result<std::vector<ConfigFramework>> read_frameworks() {
   }
 }
 
-// The needed paths that are not there: "a", "b or c".
+// The required paths that are missing in `root`, for error messages: "a", "b or c", "no d". Empty if all
+// conditions hold. See ConfigFramework::needs for the syntax.
 std::string missing_keys(const JsonValue& root, std::string_view needs) {
   std::string missing;
   (void)any_word(needs, [&](std::string_view all) {
@@ -210,6 +222,8 @@ std::string missing_keys(const JsonValue& root, std::string_view needs) {
   return missing.substr(0, missing.empty() ? 0 : missing.size() - 1);
 }
 
+// A rematerialisation policy of MaxText: results of a layer that are kept, and those that the CPU keeps. The
+// words are those of workload/layer_words.h.
 struct Policy {
   std::string_view name, keeps, offloads;
 };
@@ -229,6 +243,8 @@ constexpr Policy kPolicies[] = {{"full", "", ""},
                                 {"qkv_proj_offloaded", kQkv, kQkv},
                                 {"minimal_offloaded", kProducts, kProducts}};
 
+// The policy "custom": each result has a key with "device", "offload" or "remat". Queries, keys and values
+// count as kept only if all three are.
 void use_custom_policy(ConfigWords& words) {
   JobSettings& s = words.settings;
   s.recompute_keeps = s.recompute_offloads = "";
@@ -260,6 +276,8 @@ const JsonValue* config_value(const JsonValue& root, std::string_view path) {
   return at;
 }
 
+// If no framework matches, the error should help: it recognises common files that are not training configs,
+// or names the framework with the most matching keys and what is missing.
 Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::string& file) {
   const ConfigFramework* nearest = nullptr;
   std::ptrdiff_t most = 0;
@@ -274,6 +292,7 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
     }
   }
   Error error = Error::at(file, "");
+  // Files that are recognised and rejected: keys as in ConfigFramework::needs, what the file is, and what to do.
   struct Other {
     std::string_view keys, what, advice;
   };

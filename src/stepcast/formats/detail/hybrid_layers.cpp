@@ -1,3 +1,5 @@
+// Models with different kinds of layers, described by letters, shares, periods or lists. Layers are stored as
+// an index into a short list of distinct kinds.
 #include "stepcast/formats/detail/hybrid_layers.h"
 
 #include <algorithm>
@@ -16,11 +18,13 @@ namespace stepcast::detail {
 
 namespace {
 
+// Limit of layers, to bound the work for hostile input.
 constexpr std::int64_t kMostLetters = 100'000;
 
-// Letters of layers with a state, among which shares of the others are spread evenly.
+// A pattern with evenly spread attention (*) and FFN (-) layers among layers with a state (M), in the given shares.
 std::string spread_pattern(std::int64_t n_layers, double attention, double ffn) {
   std::string pattern;
+  // Each layer adds the shares; a letter is placed when a whole layer is due.
   double attention_due = 0, ffn_due = 0;
   for (std::int64_t layer = 0; layer < std::min(n_layers, kMostLetters); ++layer) {
     attention_due += attention;
@@ -33,7 +37,7 @@ std::string spread_pattern(std::int64_t n_layers, double attention, double ffn) 
   return pattern;
 }
 
-// Which layers are linear: all but the last of every so many, or those of a list; all without either.
+// Which layers have linear attention: all except every N-th, or those in a list with 1. Without a setting, all layers.
 Result<std::vector<bool>> linear_layers(const JobSettings& s, std::int64_t n_layers) {
   constexpr std::string_view kFlag = "--linear-attention-freq";
   const std::string said = s.linear_attention_pattern.value_or("");
@@ -49,6 +53,8 @@ Result<std::vector<bool>> linear_layers(const JobSettings& s, std::int64_t n_lay
   return linear;
 }
 
+// The sparse-attention indexer ("dsa"). Errors: it is not given completely, or attention is not multi-head
+// latent attention.
 Status apply_indexer(const JobSettings& s, Transformer& model) {
   if (!attention_of(model).traits().indexes_every_layer || !s.indexer_heads || !s.indexer_head_dim ||
       !s.indexer_keys) {
@@ -60,10 +66,12 @@ Status apply_indexer(const JobSettings& s, Transformer& model) {
   return Ok{};
 }
 
-// "[0,1]*3" as layers with (1) and without (0) experts, added to `pattern`.
+// Appends a term such as "[0,1]*3" to `pattern`, which may have up to `most` entries. False: the term is
+// invalid or too long.
 bool add_pattern_term(std::string_view term, std::vector<bool>& pattern, std::size_t most) {
   const std::size_t close = term.find(']');
   if (!term.starts_with('[') || close == std::string_view::npos) return false;
+  // The list in brackets, which is then repeated.
   std::vector<bool> once;
   bool expects_digit = true;
   for (const char c : term.substr(1, close - 1)) {
@@ -85,6 +93,7 @@ bool add_pattern_term(std::string_view term, std::vector<bool>& pattern, std::si
     times = *said;
   }
   for (std::size_t i = 0; i < times && !once.empty(); ++i) {
+    // Checked before appending, so that a large factor cannot exhaust memory.
     if (pattern.size() + once.size() > most) return false;
     pattern.insert(pattern.end(), once.begin(), once.end());
   }
@@ -129,6 +138,7 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
         .found(fmt::format("{:g} and {:g} of --hybrid-mlp-ratio", attention, ffn))
         .expected("shares of the layers, at most 1 together");
   }
+  // The pattern is given, or derived from the shares. Text after "/" describes multi-token prediction layers.
   const std::string pattern =
       s.hybrid_pattern ? *s.hybrid_pattern : spread_pattern(s.n_layers.value_or(0), attention, ffn);
   const std::size_t slash = std::min(pattern.find('/'), pattern.size());
@@ -155,7 +165,7 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
   }
   model.n_multi_token_prediction_layers =
       std::count(pattern.begin() + static_cast<std::ptrdiff_t>(slash), pattern.end(), '/');
-  // "/*E/*E": what each layer that predicts a further token consists of.
+  // "/*E/*E": the parts of each multi-token prediction layer. All have the same parts.
   model.kinds_of_further_layer.clear();
   if (slash < pattern.size()) {
     const std::string further = pattern.substr(slash + 1, pattern.find('/', slash + 1) - slash - 1);
@@ -164,7 +174,7 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
                        "after `/` only letters of layers that occur before it");
     }
   }
-  // Megatron's defaults where nothing is said.
+  // Defaults of Megatron-LM for sizes that are not given.
   const std::int64_t head_dim = std::max<std::int64_t>(1, s.state_head_dim.value_or(64));
   constexpr std::int64_t kChunkTokens = 128;
   model.state_mixer = StateMixer{.n_heads = s.state_heads.value_or(2 * model.hidden_size / head_dim),
@@ -177,6 +187,7 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
 }
 
 bool takes_chosen_keys(std::int64_t layer, std::int64_t every, std::int64_t offset) {
+  // False in the first `offset` layers, because the left operand is then 0 and 0 % every is 0.
   return std::max<std::int64_t>(layer - offset + 1, 0) % std::max<std::int64_t>(1, every) != 0;
 }
 
@@ -192,16 +203,18 @@ Status apply_attention_variant(const JobSettings& s, Transformer& model) {
   std::vector<bool> linear(static_cast<std::size_t>(model.n_layers), false);
   if (sparse) {
     STEPCAST_TRY(apply_indexer(s, model));
+    // Every layer has an indexer, so all layers are equal.
     if (s.indexer_every.value_or(1) <= 1) return Ok{};
   } else {
     STEPCAST_ASSIGN(linear, linear_layers(s, model.n_layers));
-    // Megatron's defaults where nothing is said.
+    // Defaults of Megatron-LM for sizes that are not given.
     model.state_mixer = StateMixer{.n_heads = s.linear_heads.value_or(32),
                                    .head_dim = s.linear_head_dim.value_or(128),
                                    .n_key_heads = s.linear_key_heads.value_or(16),
                                    .key_head_dim = s.linear_key_head_dim.value_or(128),
                                    .conv_kernel = s.linear_kernel.value_or(4)};
   }
+  // A copy, because append_layer() needs cleared lists while windows and experts are still read from the original fields.
   const Transformer whole = model;
   model.layer_kinds.clear();
   model.kind_of_layer.clear();
@@ -218,6 +231,7 @@ Status apply_attention_variant(const JobSettings& s, Transformer& model) {
     }
     append_layer(model, kind);
   }
+  // These fields describe regular layers; the kinds replace them.
   model.sliding_window_tokens = model.global_attention_every_n_layers = 0;
   if (model.moe) {
     model.moe->first_dense_layers = 0;
@@ -270,7 +284,8 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
     if (moe.moe_every_n_layers < 1) {
       return bad_value(kFlag, whole, "a whole number or a list such as [0]*3+[1]*58");
     }
-    // Megatron gives experts to the first of every n layers, not the last; as many if n divides the layers.
+    // Megatron-LM puts experts into the first of every n layers, stepcast into the last. The number is the
+    // same if n divides the layers.
     if (n_layers % moe.moe_every_n_layers != 0) {
       return bad_value(kFlag, whole, fmt::format("a divisor of {} layers", n_layers));
     }
@@ -279,7 +294,8 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
   STEPCAST_ASSIGN(const std::vector<bool> pattern, read_layer_list(kFlag, text, n_layers));
   std::int64_t leading = 0;
   while (leading < n_layers && !pattern[static_cast<std::size_t>(leading)]) ++leading;
-  // Every layer behind the dense ones, or the last of every n from the start.
+  // Two regular patterns are recognised: dense layers first and experts in all others, or experts in the last
+  // of every n layers.
   for (const auto& [dense, every] :
        {std::pair{leading, std::int64_t{1}}, std::pair{std::int64_t{0}, leading + 1}}) {
     bool fits = true;

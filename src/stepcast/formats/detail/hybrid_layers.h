@@ -1,5 +1,5 @@
-// Models whose layers have one part each, written as a letter per layer: Megatron's --hybrid-layer-pattern, Nemotron-H's
-// hybrid_override_pattern.
+// Layer patterns: one letter per layer (Megatron-LM's --hybrid-layer-pattern, Nemotron-H's
+// hybrid_override_pattern), lists of layers, and attention variants of single layers.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,37 @@
 
 namespace stepcast::detail {
 
-// M: Mamba-2, *: attention, -: FFN, E: experts.
+// The kind of layer for a letter: M Mamba-2, * attention, - FFN, E experts. Nothing for other letters.
 [[nodiscard]] std::optional<LayerKind> kind_of_letter(char letter);
 
-// Adds a layer of this kind.
+// Appends a layer of this kind. Equal kinds share an entry of `layer_kinds`.
 void append_layer(Transformer& model, const LayerKind& kind);
 
-// What one layer that predicts a further token consists of. False: a letter of which the model has no layer.
+// Sets the parts of each multi-token prediction layer. False: a letter for a kind that the model has no layer of.
 [[nodiscard]] bool set_further_layers(Transformer& model, std::string_view letters);
 
-// The layers of `settings.hybrid_pattern`, or as its shares spread them; nothing of a model that has no such setting.
-// Errors: letters that are not modelled, another number of layers than was said.
+// Applies `settings.hybrid_pattern`, or the shares of attention and FFN layers. Does nothing if neither is
+// set. Errors: letters that are not modelled, a number of layers that contradicts --num-layers.
 [[nodiscard]] Status apply_hybrid_layers(const JobSettings& settings, Transformer& model);
 
-// Linear attention in some layers, or an indexer, as `settings.attention_variant` says, of a model whose heads and experts
-// are there; nothing without it.
+// Applies `settings.attention_variant`: linear attention in some layers, or a sparse-attention indexer. The
+// heads and experts of `model` must be set. Does nothing without the setting.
 [[nodiscard]] Status apply_attention_variant(const JobSettings& settings, Transformer& model);
 
-// Whether a layer takes what the indexer of one below chose: one of every so many behind the first has its own.
+// Whether a layer reuses the keys that the indexer of an earlier layer selected. The first `offset` layers
+// and then every `every`-th layer have an indexer.
 [[nodiscard]] bool takes_chosen_keys(std::int64_t layer, std::int64_t every, std::int64_t offset);
 
-// Layers between the bars of a pattern.
+// Numbers of layers between the bars of a pattern, up to its "/".
 [[nodiscard]] std::vector<std::int64_t> layers_of_hybrid_stages(std::string_view pattern);
 
-// Megatron's --moe-layer-freq: which layers have experts.
-// A number, or a list such as "[0]*3+[1]*58" with an entry per layer. Sets the dense layers in front and the
-// period behind; an error if the pattern is neither.
+// Reads Megatron-LM's --moe-layer-freq, which says which layers have experts: a number, or a list with an entry
+// per layer such as "[0]*3+[1]*58". Sets the leading dense layers and the period. Errors: other patterns.
 [[nodiscard]] Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers,
                                             MixtureOfExperts& moe);
 
-// A list such as "[0]*3+[1]*58" as an entry per layer; `flag` says it.
+// Expands a list such as "[0]*3+[1]*58" to one entry per layer. `flag` is named in errors. Errors: invalid
+// syntax, another number of entries.
 [[nodiscard]] Result<std::vector<bool>> read_layer_list(std::string_view flag, std::string_view text,
                                                         std::int64_t n_layers);
 

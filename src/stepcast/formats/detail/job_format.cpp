@@ -1,3 +1,4 @@
+// Chooses the reader of a Job by the sources that it has.
 #include "stepcast/formats/detail/job_format.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@ namespace stepcast {
 namespace detail {
 namespace {
 
+// The flag of `stepcast predict` for a source of a job.
 std::string_view flag_of(JobPart part) {
   switch (part) {
     case JobPart::command_line: return "--command-line";
@@ -19,6 +21,7 @@ std::string_view flag_of(JobPart part) {
   return {};
 }
 
+// Whether the job has this source.
 bool has(const Job& job, JobPart part) {
   switch (part) {
     case JobPart::command_line: return job.command_line.has_value();
@@ -36,6 +39,7 @@ const JobFormat& format_of(const Job& job) {
 #include "stepcast/formats/detail/job_formats.def"
 #undef STEPCAST_JOB_FORMAT
   };
+  // The last format accepts all jobs.
   const auto* const found =
       std::ranges::find_if(kFormats, [&](const JobFormat& format) { return format.is(job); });
   return found == kFormats.end() ? kFormats.back() : *found;

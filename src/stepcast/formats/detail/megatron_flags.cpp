@@ -1,3 +1,5 @@
+// The flags of Megatron-LM, from two tables. megatron_settings.csv lists flags that set a member of JobSettings;
+// megatron_flags.csv lists all other known flags with the reason why they are ignored or not modelled.
 #include "stepcast/formats/detail/megatron_flags.h"
 
 #include <algorithm>
@@ -18,7 +20,7 @@ namespace stepcast::detail {
 namespace {
 
 using S = JobSettings;
-// "off", "bf16", "zero_bubble_h1": a value by its name.
+// A value by its name in the table: "off", "bf16", "zero_bubble_h1". Nothing for an unknown name.
 template <class Value>
 std::optional<Value> value_of(std::string_view name) {
   if constexpr (std::is_same_v<Value, bool>) {
@@ -31,8 +33,9 @@ std::optional<Value> value_of(std::string_view name) {
   return std::nullopt;
 }
 
-// What a flag says of a member: nothing is given: a value stands behind it; "words": several; "uniform=off block=on": a
-// word that stands for a value, or is its name; "on", "bf16": the flag alone stands for it. Nothing of what is none of these.
+// Translates the column "says" of a flag. Empty: the flag has a value. "words": it has several words.
+// "uniform=off block=on": it has a word, and each word means a value (or is the value's name). "on" or
+// "bf16": the flag without a value means this value. Nothing if the column is invalid for the type.
 template <class Value>
 std::optional<MegatronSetting> setting_of(SettingOf<Value> member, std::string_view says) {
   const auto if_there_is = [](const auto& setting) -> std::optional<MegatronSetting> {
@@ -57,7 +60,8 @@ std::optional<MegatronSetting> setting_of(SettingOf<Value> member, std::string_v
   return has_unknown ? std::nullopt : if_there_is(choice);
 }
 
-// Flags that act. What is said twice is that of Megatron's configurations, which name it otherwise.
+// Reads megatron_settings.csv. A setting may have several rows: Megatron-LM's config files name some settings
+// differently.
 Result<std::vector<MegatronSettingFlag>> read_setting_flags() {
   const std::string file = "megatron_settings.csv";
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table(file), file));
@@ -77,15 +81,17 @@ Result<std::vector<MegatronSettingFlag>> read_setting_flags() {
   }
 }
 
+// Use of flags such as --no-X for a known X that is ignored.
 constexpr MegatronFlagRow kSwitchedOff{MegatronFlagUse::passed_over, "switched off, the default", ""};
 
+// The row of a flag that sets a member; null if there is none.
 const MegatronSettingFlag* find_setting(std::string_view name) {
   const auto flags = megatron_setting_flags();
   const auto found = std::ranges::find(flags, name, &MegatronSettingFlag::name);
   return found == flags.end() ? nullptr : &*found;
 }
 
-// All the others, a row for each reason (tables/megatron_flags.csv).
+// Reads megatron_flags.csv: one row per use and reason, with the names of all its flags.
 Result<std::vector<MegatronFlagRow>> read_flag_rows() {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("megatron_flags.csv"), "megatron_flags.csv"));
   constexpr auto kUses =
@@ -100,7 +106,8 @@ Result<std::vector<MegatronFlagRow>> read_flag_rows() {
   }
 }
 
-// Exact names hold over patterns, longer patterns over shorter ones.
+// The row of a flag that sets nothing. Exact names have precedence over patterns ending with `*`, longer
+// patterns over shorter ones. Null: unknown.
 const MegatronFlagRow* find_row(std::string_view name) {
   const MegatronFlagRow* best = nullptr;
   std::size_t length = 0;  // of the pattern
@@ -118,7 +125,8 @@ const MegatronFlagRow* find_row(std::string_view name) {
   return best;
 }
 
-// A name of its type for each member: g++ 12 takes decltype of what an outer lambda captures for another type.
+// Whether the group contains this member. The lambda's template parameter works around g++ 12, which deduces
+// another type for decltype of a captured variable.
 template <class Group, class Field>
 bool holds_member(const Group& group, Field field) {
   bool found = false;
@@ -128,7 +136,7 @@ bool holds_member(const Group& group, Field field) {
   return found;
 }
 
-// Of which part of a description a member is.
+// Part of the description that a setting belongs to, for the list of flags.
 std::string_view part_of(const MegatronSetting& setting) {
   return with_member(setting, [](auto field) -> std::string_view {
     if (holds_member(setting_groups::kModel, field)) return "the model";
@@ -150,6 +158,7 @@ std::span<const MegatronFlagRow> megatron_flag_rows() {
 
 std::string argument_of(std::string_view flag) {
   const MegatronSettingFlag* setting = find_setting(flag);
+  // Most arguments have the name of their flag with underscores.
   if (setting != nullptr && !setting->printed_as.empty()) return std::string{setting->printed_as};
   std::string argument{flag.substr(2)};
   std::replace(argument.begin(), argument.end(), '-', '_');
@@ -160,6 +169,8 @@ bool switches_off(std::string_view flag) {
   return flag == "--disable-bias-linear" || (flag.starts_with("--no-") && flag != "--no-persist-layer-norm");
 }
 
+// Order: the flag itself, a flag without setting, the opposite of a switch, the name that Megatron-LM prints,
+// and finally an ignored flag with "no-".
 FoundMegatronFlag find_megatron_flag(std::string_view flag) {
   if (const MegatronSettingFlag* setting = find_setting(flag)) return {.setting = setting};
   if (!flag.starts_with("--")) return {};

@@ -1,4 +1,4 @@
-// The flags of Megatron-LM in one table: which setting each one is.
+// Tables of the flags of Megatron-LM: which setting each flag means.
 #pragma once
 
 #include <algorithm>
@@ -17,23 +17,23 @@
 
 namespace stepcast::detail {
 
-// A flag without a value that stands for one.
+// A flag without a value, which sets `field` to `value`.
 template <class Value>
 struct MegatronSwitch {
   std::optional<Value> JobSettings::*field;
   Value value;
 };
-// A flag with a word out of a list.
+// A flag with one word from a list, each with its value.
 template <class Value>
 struct MegatronChoice {
   std::optional<Value> JobSettings::*field;
   std::vector<std::pair<std::string_view, Value>> words;
 };
-// One word or several, kept as text with blanks between them.
+// A flag with one or more words, stored as a text separated by blanks.
 struct MegatronWordList {
   std::optional<std::string> JobSettings::*field;
 };
-// A number or text is its member alone.
+// What a flag sets. Flags with a number or a text only need the member.
 using MegatronSetting =
     std::variant<std::optional<std::int64_t> JobSettings::*, std::optional<double> JobSettings::*,
                  std::optional<std::string> JobSettings::*, MegatronSwitch<bool>, MegatronSwitch<DType>,
@@ -43,26 +43,28 @@ using MegatronSetting =
                  MegatronChoice<PipelineSchedule>, MegatronChoice<OptimizerKind>, MegatronChoice<DType>,
                  MegatronChoice<TokenDispatcher>, MegatronSwitch<TokenDispatcher>, MegatronWordList>;
 
+// A flag that sets a member of JobSettings.
 struct MegatronSettingFlag {
   std::string_view name;
   MegatronSetting setting;
-  std::string_view printed_as;  // its argument, where that is not called as the flag is
-  // Which other arguments that Megatron-LM prints give it a meaning, words that all have to hold: "num_experts" is said,
-  // "a|b" one of them is, "cpu_offloading=True" has this value, "!a" is not so; "never" of what says the same twice or goes
-  // without saying.
+  std::string_view printed_as;  // name of the argument in printed logs, if it differs from the flag
+  // Conditions on other arguments that Megatron-LM prints; without them the argument has no effect. Words
+  // that must all be true: "num_experts" (has a value), "a|b" (one of them), "cpu_offloading=True" (has this
+  // value), "!a" (not). "never": the argument repeats another one or is implied.
   std::string_view only_with;
 };
-// Of tables/megatron_settings.csv. Every setting has at least one flag; of several, the first is the one that errors name.
+// All flags in tables/megatron_settings.csv. Each setting has at least one flag; errors name the first one.
 [[nodiscard]] std::span<const MegatronSettingFlag> megatron_setting_flags();
 
-// Flags of one class for one reason, with any number of values: names without hyphens in front and with blanks
-// between them; `*` at the end of a name stands for any rest.
+// Flags with the same use and reason, and any number of values. `names`: without leading hyphens, separated
+// by blanks; a trailing `*` matches any rest.
 struct MegatronFlagRow {
   MegatronFlagUse use;
   std::string_view why, names;
 };
+// All rows of tables/megatron_flags.csv.
 [[nodiscard]] std::span<const MegatronFlagRow> megatron_flag_rows();
-// Calls f(name) for each of them.
+// Calls f(name) for each name of the row.
 template <class F>
 void each_name(const MegatronFlagRow& row, F&& f) {
   for (std::string_view rest = row.names; !rest.empty();) {
@@ -72,8 +74,8 @@ void each_name(const MegatronFlagRow& row, F&& f) {
   }
 }
 
-// Where a flag stands: one of both, or neither of a flag that is not known. `opposite`: it says the contrary of the
-// switch (`--no-swiglu`, `--add-bias-linear`).
+// The meaning of a flag: a setting, or a row of flags without setting. Both are null for unknown flags.
+// `opposite`: it is the negation of the switch in `setting` (`--no-swiglu`, `--add-bias-linear`).
 struct FoundMegatronFlag {
   const MegatronSettingFlag* setting = nullptr;
   const MegatronFlagRow* row = nullptr;
@@ -81,12 +83,12 @@ struct FoundMegatronFlag {
 };
 [[nodiscard]] FoundMegatronFlag find_megatron_flag(std::string_view flag);
 
-// Its name in what Megatron-LM prints: "--fp8-format" is "fp8".
+// The name of the argument in Megatron-LM's printed output: "fp8" for "--fp8-format".
 [[nodiscard]] std::string argument_of(std::string_view flag);
-// Whether it switches off what its argument says is on: --disable-bias-linear, --no-rope-fusion.
+// Whether the flag turns off what its argument turns on: --disable-bias-linear, --no-rope-fusion.
 [[nodiscard]] bool switches_off(std::string_view flag);
 
-// Calls f(member) with the member of JobSettings that a flag sets.
+// Calls f(member) with the member of JobSettings that a flag sets, and returns the result.
 template <class F>
 auto with_member(const MegatronSetting& setting, F&& f) {
   return std::visit(

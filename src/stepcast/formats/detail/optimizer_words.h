@@ -1,4 +1,4 @@
-// How other software spells the optimizers of operation/optimizer_rule.h.
+// Names of optimizers in other software, for the kinds of operation/optimizer_rule.h.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,20 @@ namespace stepcast::detail {
 
 using OptimizerWord = std::pair<std::string_view, OptimizerKind>;
 
-// optimizer.type of DeepSpeed.
+// Values of optimizer.type in DeepSpeed configs.
 inline constexpr OptimizerWord kDeepSpeedOptimizers[] = {
     {"Adam", OptimizerKind::adam},       {"AdamW", OptimizerKind::adamw},
     {"FusedAdam", OptimizerKind::adamw}, {"DeepSpeedCPUAdam", OptimizerKind::adamw},
     {"Lamb", OptimizerKind::lamb},       {"SGD", OptimizerKind::momentum_sgd},
     {"Muon", OptimizerKind::muon}};
-// optimizer.name of TorchTitan: classes of PyTorch and of packages beside it.
+// Values of optimizer.name in TorchTitan configs: classes of PyTorch and of additional packages.
 inline constexpr OptimizerWord kTorchTitanOptimizers[] = {{"Adam", OptimizerKind::adam},
                                                           {"AdamW", OptimizerKind::adamw},
                                                           {"Muon", OptimizerKind::muon},
                                                           {"DistributedShampoo", OptimizerKind::shampoo},
                                                           {"SOAP", OptimizerKind::soap}};
 
+// The optimizer with this name; nothing if it is unknown. Case matters.
 [[nodiscard]] inline std::optional<OptimizerKind> find_optimizer(std::span<const OptimizerWord> words,
                                                                  std::string_view text) {
   for (const auto& [word, kind] : words) {
@@ -33,7 +34,7 @@ inline constexpr OptimizerWord kTorchTitanOptimizers[] = {{"Adam", OptimizerKind
   }
   return std::nullopt;
 }
-// "Adam, AdamW, ...".
+// All names for error messages: "Adam, AdamW, ...".
 [[nodiscard]] inline std::string listed(std::span<const OptimizerWord> words) {
   std::string out;
   for (const auto& [word, kind] : words) {

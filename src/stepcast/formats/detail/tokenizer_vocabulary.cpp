@@ -1,3 +1,5 @@
+// Vocabulary sizes of tokenizers, from the type, the name of the model, or the file name, because the
+// tokenizer files are not available.
 #include "stepcast/formats/detail/tokenizer_vocabulary.h"
 
 #include <algorithm>
@@ -13,13 +15,15 @@
 namespace stepcast::detail {
 namespace {
 
+// A tokenizer type of Megatron-LM with its usual number of words.
 struct TokenizerType {
   std::string_view type;
   std::int64_t words;
   std::string_view whose;
-  bool sure;  // others of the type have other vocabularies
+  bool sure;  // false: tokenizers of this type have different vocabularies
 };
-// Sizes as published with the tokenizers. Of a type that any file may fill, a common one of today.
+// Sizes as published with the tokenizers. For types without a fixed vocabulary, a common one. The last row is
+// the default.
 constexpr TokenizerType kTokenizerTypes[] = {{"GPT2BPETokenizer", 50257, "GPT-2's", true},
                                              {"BertWordPieceLowerCase", 30522, "BERT's", true},
                                              {"BertWordPieceCase", 28996, "BERT's", true},
@@ -32,7 +36,7 @@ constexpr TokenizerType kTokenizerTypes[] = {{"GPT2BPETokenizer", 50257, "GPT-2'
                                              {"HuggingFaceTokenizer", 128256, "Llama 3's", false},
                                              {"", 50257, "GPT-2's", false}};
 
-// "nemotron_2_256k.model": 256,000.
+// A number of thousands in a file name: "nemotron_2_256k.model" gives 256,000. Nothing outside 8k to 1000k.
 std::optional<std::int64_t> thousands_in(std::string_view name) {
   for (std::size_t at = 0; at < name.size(); ++at) {
     std::string_view rest = name.substr(at);
@@ -48,7 +52,8 @@ std::optional<std::int64_t> thousands_in(std::string_view name) {
   return std::nullopt;
 }
 
-// "unsloth/Llama-3.1-8B-Instruct": a preset by a part of a path, without what stands behind its hyphens.
+// The vocabulary of a preset that a path names: "unsloth/Llama-3.1-8B-Instruct". Tries the parts of the path
+// from the last to the first, each also without its endings after hyphens.
 std::optional<TokenizerVocabulary> vocabulary_of_preset(std::string_view path) {
   while (!path.empty()) {
     const std::size_t slash = path.rfind('/');
@@ -67,6 +72,7 @@ std::optional<TokenizerVocabulary> vocabulary_of_preset(std::string_view path) {
 
 }  // namespace
 
+// Order: types with a fixed vocabulary, presets, numbers in file names, the default of the type.
 TokenizerVocabulary vocabulary_of_tokenizer(std::string_view type, std::string_view model) {
   const auto* known = std::find_if(std::begin(kTokenizerTypes), std::end(kTokenizerTypes),
                                    [&](const TokenizerType& row) { return row.type == type; });
@@ -85,6 +91,7 @@ std::string vocabulary_note(const JobSettings& settings, const Transformer& mode
       vocabulary_of_tokenizer(settings.tokenizer.value_or(""), settings.tokenizer_model.value_or(""));
   if (known.sure) return {};
   const ParameterCount all = parameter_count(model);
+  // Share of the output layer in the GEMM work per token: only selected experts count.
   const double visited = model.moe ? static_cast<double>(model.moe->experts_per_token) /
                                          static_cast<double>(std::max<std::int64_t>(1, model.moe->n_experts))
                                    : 0;

@@ -1,4 +1,4 @@
-// How many words a tokenizer has whose file nobody reads.
+// Guesses the vocabulary size of a tokenizer without its file.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace stepcast::detail {
 
+// A vocabulary size and its source.
 struct TokenizerVocabulary {
   std::int64_t words = 0;
   std::string whose;  // "GPT-2's", "that of qwen3-8b"
-  bool sure = false;  // the tokenizer has no other
+  bool sure = false;  // the tokenizer type has no other size
 };
 
-// `type` as in --tokenizer-type, `model` as in --tokenizer-model: a name of a model, or a file whose name tells
-// ("nemotron_2_256k.model").
+// `type` as in --tokenizer-type; `model` as in --tokenizer-model: the name of a model, or a file with a size
+// in its name ("nemotron_2_256k.model").
 [[nodiscard]] TokenizerVocabulary vocabulary_of_tokenizer(std::string_view type, std::string_view model);
 
-// Of a command line that states no vocabulary: what was taken, and what it weighs in a step of `model`, which has it.
-// Empty where the tokenizer leaves no doubt, and where the vocabulary is stated.
+// A note about an assumed vocabulary and its share of the work in `model`, for command lines without a
+// vocabulary. Empty if the vocabulary is given, or the tokenizer type has only one size.
 [[nodiscard]] std::string vocabulary_note(const JobSettings& settings, const Transformer& model);
 
 }  // namespace stepcast::detail

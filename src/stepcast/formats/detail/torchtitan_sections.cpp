@@ -1,3 +1,5 @@
+// Reads the sections of a TorchTitan config. Keys that torchtitan moved between releases are accepted in
+// their old and new sections.
 #include "stepcast/formats/detail/torchtitan_sections.h"
 
 #include <algorithm>
@@ -18,7 +20,7 @@
 namespace stepcast::detail {
 namespace {
 
-// torchtitan's models by name and flavor, where the two are not the name of a preset.
+// Models of torchtitan by name and flavor, if "name-flavor" is not the name of a preset.
 struct Flavor {
   std::string_view name, flavor, preset;
 };
@@ -29,11 +31,11 @@ constexpr Flavor kFlavors[] = {
     {"deepseek_v3", "236B", "deepseek-v2"},     {"deepseek_v3", "671B", "deepseek-v3"},
 };
 
-// Sections that change neither time nor memory.
+// Sections without effect on time and memory.
 constexpr std::string_view kSectionsPassedOver =
     "job profiling metrics lr_scheduler checkpoint comm memory_estimation validation debug logging";
 
-// A whole number, or -1 for what torchtitan chooses itself.
+// A degree: an integer, or -1 if torchtitan chooses it. Errors: outside -1 to 1e6.
 Status read_degree(ObjectReader& keys, std::string_view key, std::int64_t& out) {
   if (const JsonValue* value = keys.take(key);
       value != nullptr && value->is_number() && value->number() == -1) {
@@ -46,6 +48,7 @@ Status read_degree(ObjectReader& keys, std::string_view key, std::int64_t& out) 
   return Ok{};
 }
 
+// Adds a key to `not_modelled` if it is present and not off (false, empty).
 void note_if_there(ObjectReader& keys, std::string_view key, ResolvedJob& job) {
   const JsonValue* value = keys.take(key);
   if (value == nullptr || (value->is_bool() && !value->truth())) return;
@@ -53,6 +56,7 @@ void note_if_there(ObjectReader& keys, std::string_view key, ResolvedJob& job) {
   job.not_modelled.push_back(keys.path_of(key));
 }
 
+// [model]: the model, unless the job has one, and converters such as float8. Errors: an unknown model.
 Status read_model(ObjectReader& keys, const TorchTitanOptions& options, TorchTitanSettings& settings,
                   ResolvedJob& job) {
   std::string name = "llama3", flavor = "debugmodel";
@@ -71,6 +75,7 @@ Status read_model(ObjectReader& keys, const TorchTitanOptions& options, TorchTit
           .advice("give the model by a preset or its config.json");
     }
     job.model = *std::move(preset);
+    // torchtitan does not train multi-token prediction layers.
     job.model.n_multi_token_prediction_layers = 0;
   }
   if (const JsonValue* converters = keys.take("converters");
@@ -90,7 +95,7 @@ Status read_model(ObjectReader& keys, const TorchTitanOptions& options, TorchTit
   return keys.finish();
 }
 
-// What is in [parallelism] now and was in [training] and [experimental].
+// Keys of [parallelism], which older releases had in [training] and [experimental].
 Status read_parallelism(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   TorchTitanDegrees& d = s.degrees;
   STEPCAST_TRY(read_degree(keys, "data_parallel_replicate_degree", d.replicate));
@@ -108,6 +113,7 @@ Status read_parallelism(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& 
   STEPCAST_TRY(keys.optional("fsdp_reshard_after_forward", s.reshard));
   STEPCAST_TRY(keys.optional("context_parallel_rotate_method", s.rotate));
   STEPCAST_TRY(keys.optional("enable_async_tensor_parallel", job.layout.layer.overlap.tensor_parallel));
+  // Split points "layers.8" are the first layers of the stages after the first.
   if (const JsonValue* points = keys.take("pipeline_parallel_split_points");
       points != nullptr && points->is_array()) {
     for (const JsonValue& point : points->items()) {
@@ -130,12 +136,13 @@ Status read_parallelism(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& 
   return Ok{};
 }
 
+// [training]: batches, sequence length, number types, offloading.
 Status read_training(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_TRY(read_parallelism(keys, s, job));
   STEPCAST_TRY(keys.optional("batch_size", s.local_batch));
   STEPCAST_TRY(keys.optional("local_batch_size", s.local_batch));
   STEPCAST_TRY(read_degree(keys, "global_batch_size", s.global_batch));
-  job.layout.batch.seq_len_tokens = 2048;  // torchtitan's default
+  job.layout.batch.seq_len_tokens = 2048;  // default of torchtitan
   STEPCAST_TRY(keys.optional("seq_len", job.layout.batch.seq_len_tokens));
   STEPCAST_TRY(keys.optional("compile", s.compile));
   STEPCAST_TRY(keys.optional("mixed_precision_param", s.param_dtype));
@@ -156,6 +163,7 @@ Status read_training(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job
   return keys.finish();
 }
 
+// [optimizer]: kind and implementation. Learning rates and similar values have no effect on time.
 Status read_optimizer(ObjectReader& keys, ResolvedJob& job) {
   std::string name = "AdamW", implementation = "fused";
   bool fused = true;
@@ -180,6 +188,7 @@ Status read_optimizer(ObjectReader& keys, ResolvedJob& job) {
   return keys.finish();
 }
 
+// [activation_checkpoint]: kept as texts, because their meaning depends on other sections.
 Status read_checkpointing(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_TRY(keys.optional("mode", s.ac_mode));
   if (const JsonValue* option = keys.take("selective_ac_option"); option != nullptr) {
@@ -190,6 +199,7 @@ Status read_checkpointing(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob
   return keys.finish();
 }
 
+// [float8]: recipe of scaling, and which GEMMs it includes.
 Status read_float8(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   Fp8Recipe& recipe = job.layout.layer.precision.fp8;
   recipe.scaling = Fp8Scaling::dynamic;
@@ -207,7 +217,7 @@ Status read_float8(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) 
   std::string scaling;
   STEPCAST_TRY(keys.optional("scaling_type_input", scaling));
   if (scaling == "delayed") recipe.scaling = Fp8Scaling::delayed;
-  // The output layer is left out by its name, as all published configs do.
+  // All published configs exclude the output layer by its name. Other exclusions are not modelled.
   if (const JsonValue* filters = keys.take("filter_fqns"); filters != nullptr && filters->is_array()) {
     recipe.logits = std::none_of(filters->items().begin(), filters->items().end(), [](const JsonValue& f) {
       return f.is_text() && (f.text() == "output" || f.text() == "auto_filter_small_kn");
@@ -225,7 +235,7 @@ Status read_float8(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) 
   return keys.finish();
 }
 
-// [float8], or [quantize.linear.float8] in later releases.
+// Later releases have [quantize.linear.float8] instead of [float8].
 Status read_quantization(ObjectReader& root, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto float8, root.section("float8"));
   if (float8) STEPCAST_TRY(read_float8(*float8, s, job));
@@ -260,7 +270,7 @@ Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& opt
     STEPCAST_ASSIGN(auto section, root.section(name));
     if (!section) continue;
     STEPCAST_TRY(read_parallelism(*section, settings, job));
-    // Until 2024, when these keys stood there, a pipeline cut the batch into as many micro-batches as it has ranks.
+    // Until 2024, when these keys were in [experimental], a pipeline used as many micro-batches as stages.
     if (name == "experimental" && settings.degrees.pipeline > 1 && settings.pipeline_micro_batches == 0)
       settings.pipeline_micro_batches = settings.degrees.pipeline;
     section->ignore("custom_args_module custom_import custom_model_path");

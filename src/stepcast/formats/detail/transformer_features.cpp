@@ -12,6 +12,7 @@
 namespace stepcast::detail {
 namespace {
 
+// Members of Transformer and MixtureOfExperts that tables may set, by their names.
 using T = Transformer;
 using M = MixtureOfExperts;
 
@@ -30,6 +31,7 @@ STEPCAST_MEMBERS(kMoe, &M::n_experts, &M::experts_per_token, &M::expert_ffn_hidd
                  &M::shared_ffn_hidden_size, &M::shared_expert_gate, &M::router_bias, &M::n_groups,
                  &M::groups_per_token, &M::first_dense_layers, &M::moe_every_n_layers);
 
+// Reads an optional part of the model from the section `key`.
 template <class List, class Part>
 Status read_feature(ObjectReader& keys, std::string_view key, const List& members, std::optional<Part>& out) {
   STEPCAST_ASSIGN(auto section, keys.section(key));
@@ -43,7 +45,7 @@ Status read_feature(ObjectReader& keys, std::string_view key, const List& member
 Status read_features(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_members(keys, kFeatures, model));
   STEPCAST_TRY(read_feature(keys, "moe", kMoe, model.moe));
-  // A section of sizes for each kind of attention that the model has, at most one.
+  // A section with sizes for the kind of attention, such as "latent_attention". A model has at most one.
   for (const AttentionModule* module : attention_modules()) {
     const std::string name = fmt::format("{}_attention", module->traits().name);
     STEPCAST_ASSIGN(auto section, keys.section(name));

@@ -1,4 +1,4 @@
-// What tables say of models: members of a Transformer by their names.
+// Reads model properties in tables: members of Transformer by name.
 //
 //   {"norm": "rms_norm", "qk_norm": true, "moe": {"n_experts": 8, "experts_per_token": 2}}
 #pragma once
@@ -9,7 +9,8 @@
 
 namespace stepcast::detail {
 
-// Into `model`, which keeps what is not said. Keys of other things are left for the caller's finish().
+// Sets the members that `keys` contains; others keep their value. Keys that are not members remain for the
+// caller's finish().
 [[nodiscard]] Status read_features(ObjectReader& keys, Transformer& model);
 
 }  // namespace stepcast::detail

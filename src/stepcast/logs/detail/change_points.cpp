@@ -1,3 +1,6 @@
+// Finds lasting changes of level in a series of step times. A series is split recursively: each part is
+// searched for the best single split and for the best inner stretch, and each candidate must pass the test of
+// is_change(). Outliers are clipped first, because single stalls would otherwise dominate sums of squares.
 #include "stepcast/logs/detail/change_points.h"
 
 #include <algorithm>
@@ -10,14 +13,20 @@
 namespace stepcast::detail {
 namespace {
 
+// Fewest values on either side of a change.
 constexpr std::size_t kLeast = 10;
-constexpr double kShare = 0.05;        // of the median, at least
-constexpr double kStandardErrors = 8;  // of the difference of two medians
+// A change is at least this share of the smaller of the two medians.
+constexpr double kShare = 0.05;
+// A change is at least this many standard errors of the difference of two medians.
+constexpr double kStandardErrors = 8;
+// Scales a median absolute deviation to a standard deviation, for a normal distribution.
 constexpr double kMadToDeviation = 1.4826;
 
 double median_of(std::span<const double> values) { return median({values.begin(), values.end()}); }
 
-// The split with the least sum of squares.
+// The index that splits the values into two parts with the least sum of squared deviations from their means,
+// with at least kLeast values on each side. O(n): minimising this sum is maximising the sum of squared part
+// sums over part lengths.
 std::size_t best_split(std::span<const double> values) {
   std::vector<double> sums{0};
   for (const double v : values) sums.push_back(sums.back() + v);
@@ -35,7 +44,8 @@ std::size_t best_split(std::span<const double> values) {
   return best;
 }
 
-// Mean distance from the straight line with the least squares.
+// Mean absolute distance of the values from their least-squares line. It measures how well a slow drift
+// explains the series.
 double distance_from_line(std::span<const double> values) {
   const double n = static_cast<double>(values.size());
   double sum = 0, moment = 0;
@@ -50,8 +60,9 @@ double distance_from_line(std::span<const double> values) {
   return distance / n;
 }
 
-// The stretch from `from` to `to` that differs most from all that is around it, in squares; to blocks of values where these are
-// many.
+// The stretch [from, to) with a mean that differs most from the mean of all values, by the between-group sum
+// of squares. O(n^2) in the number of candidates, so with more than 256 values only multiples of n/256 are
+// tried as ends. Returns {0, 0} if no stretch is long enough.
 std::pair<std::size_t, std::size_t> best_stretch(std::span<const double> values) {
   constexpr std::size_t kMostBlocks = 256;
   const std::size_t n = values.size(), block = (n + kMostBlocks - 1) / kMostBlocks;
@@ -74,7 +85,9 @@ std::pair<std::size_t, std::size_t> best_stretch(std::span<const double> values)
   return best;
 }
 
-// Whether the values from `from` to `to` have another level than those around them.
+// Whether the values in [from, to) have a different level than those around them. The medians must differ by
+// at least 5 %, by the spread of the values, and by 8 standard errors. Two levels must also fit the values
+// clearly better (30 %) than a straight line does, so that a drift is not reported as a step.
 bool is_change(std::span<const double> values, std::size_t from, std::size_t to) {
   constexpr double kLow = 0.5, kHigh = 2;
   const double middle = median_of(values), n = static_cast<double>(values.size()),
@@ -93,7 +106,7 @@ bool is_change(std::span<const double> values, std::size_t from, std::size_t to)
     distance += std::abs(clipped.back() - std::clamp(level, kLow * middle, kHigh * middle));
   }
   const double spread = kMadToDeviation * median(std::move(deviations));
-  constexpr double kOfMedian = 1.25;  // standard error of a median, in deviations over sqrt(n)
+  constexpr double kOfMedian = 1.25;  // standard error of a median: 1.25 standard deviations over sqrt(n)
   const double error = kOfMedian * spread * std::sqrt(1 / inside + 1 / (n - inside));
   const double change = std::abs(own - other);
   constexpr double kBetter = 0.7;
@@ -101,12 +114,13 @@ bool is_change(std::span<const double> values, std::size_t from, std::size_t to)
          distance / n < kBetter * distance_from_line(clipped);
 }
 
-// Where the values change: at one place, or for a stretch between two.
+// Where the values change once: {split} for one change of level, {from, to} for a stretch with a different
+// level, empty for neither. A single split is preferred, as it is the simpler explanation.
 std::vector<std::size_t> change_of(std::span<const double> values) {
   if (values.size() < 2 * kLeast) return {};
   const double middle = median_of(values);
   if (middle <= 0) return {};
-  // Single stalls do not make a change.
+  // Clip to half and twice the median: single stalls are not a change of level.
   constexpr double kLow = 0.5, kHigh = 2;
   std::vector<double> clipped;
   for (const double v : values) clipped.push_back(std::clamp(v, kLow * middle, kHigh * middle));
@@ -122,6 +136,7 @@ std::vector<std::size_t> change_of(std::span<const double> values) {
 std::vector<std::size_t> changes_of(const std::vector<double>& values) {
   constexpr std::size_t kMost = 15;
   std::vector<std::size_t> ends{0, values.size()};
+  // Parts without a change are skipped; a part with a change is searched again after the split.
   for (std::size_t at = 0; at + 1 < ends.size() && ends.size() < kMost + 2;) {
     const std::size_t from = ends[at], to = ends[at + 1];
     std::vector<std::size_t> changes = change_of(std::span{values}.subspan(from, to - from));

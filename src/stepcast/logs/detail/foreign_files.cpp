@@ -1,3 +1,6 @@
+// Recognises files that are not training logs, so that the error message can name them, and reads TensorBoard
+// event files. An event file is a sequence of TFRecord records. Each record is a protocol buffer `Event`, of
+// which only the fields for time, step and scalar values are decoded here, without a protobuf library.
 #include "stepcast/logs/detail/foreign_files.h"
 
 #include <algorithm>
@@ -18,11 +21,13 @@ namespace stepcast::detail {
 
 namespace {
 
+// A byte sequence that identifies a kind of file, and its name for messages.
 struct Mark {
   std::string_view text, what;
 };
 STEPCAST_MEMBERS(kMark, &Mark::text, &Mark::what);
 
+// Byte sequences at the start of binary files. The first match names the file.
 constexpr Mark kMagics[] = {
     {"SQLite format 3", "a SQLite database (such as an export of Nsight Systems)"},
     {"PK\x03\x04", "a zip archive (such as a PyTorch checkpoint or an .npz file)"},
@@ -49,7 +54,8 @@ constexpr Mark kMagics[] = {
     {":W&B", "a run file of Weights & Biases: export its history as CSV"},
 };
 
-// What a file is that holds a text (tables/foreign_texts.json); the first of the list that it holds names it.
+// Reads tables/foreign_texts.json: texts that occur in the output of other programs, and what to call these
+// files. The first text that a file contains names it.
 Result<std::vector<Mark>> read_texts() {
   static const std::string kFile = "foreign_texts.json";
   static const Result<JsonValue> kTable = parse_json(shipped_table(kFile), kFile);
@@ -63,7 +69,8 @@ Result<std::vector<Mark>> read_texts() {
   return texts;
 }
 
-// So many of the first lines are those of a document in YAML.
+// Whether the text looks like a YAML document: at least 3 of the first 12 non-empty lines are YAML, all of
+// them are, and no top-level key occurs twice.
 bool looks_like_yaml(std::string_view text) {
   int yaml = 0, others = 0;
   std::vector<std::string_view> keys;
@@ -71,7 +78,7 @@ bool looks_like_yaml(std::string_view text) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     if (!trimmed(line).empty()) ++(is_yaml_line(line) || line == "---" ? yaml : others);
-    // A key twice on one level is none of a document.
+    // A document does not have the same key twice on one level; log lines do.
     const std::string_view key = line.substr(0, line.find(':'));
     if (!key.empty() && key.front() != ' ' && key.front() != '-' && key.front() != '#') {
       if (std::ranges::find(keys, key) != keys.end()) return false;
@@ -83,9 +90,12 @@ bool looks_like_yaml(std::string_view text) {
   return yaml >= 3 && others == 0;
 }
 
-constexpr std::size_t kHeader = 12, kFooter = 4;  // length and its checksum; checksum of the data
-constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 28;  // pictures and graphs, too
+// header: length and its checksum; footer: checksum of the data
+constexpr std::size_t kHeader = 12, kFooter = 4;
+// bytes; records with images and graphs are large
+constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 28;
 
+// Reads a little-endian number from the first bytes; missing bytes count as 0. The host must be little-endian.
 template <class T>
 T little_endian(std::string_view bytes) {
   T value{};
@@ -93,13 +103,16 @@ T little_endian(std::string_view bytes) {
   return value;
 }
 
-// One field of a message of protocol buffers.
+// One field of a protocol buffer message. Numbers and wire types are those of the Protocol Buffers encoding.
 struct Field {
   std::uint32_t number = 0, wire = 0;
-  std::uint64_t whole = 0;  // varint, or the bits of fixed32 and fixed64
+  // The value of a varint, or the bits of a fixed32 or fixed64 field.
+  std::uint64_t whole = 0;
+  // The content of a length-delimited, fixed32 or fixed64 field. It refers to the message.
   std::string_view bytes;
 };
 
+// Iterates over the fields of a protocol buffer message. Ends at the first malformed field.
 class Fields {
  public:
   explicit Fields(std::string_view message) : rest_(message) {}
@@ -131,6 +144,7 @@ class Fields {
   }
 
  private:
+  // Decodes a base-128 varint of up to 64 bits; empty if the message ends within it.
   std::optional<std::uint64_t> varint() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
@@ -157,7 +171,8 @@ double double_of(std::uint64_t bits) {
   return value;
 }
 
-// A scalar that TensorFlow 2 and newer writers keep as a tensor: its bytes, or a list of one.
+// The value of a scalar that TensorFlow 2 and newer writers store as a TensorProto: as raw bytes, or as a
+// packed list of one float or double. Empty for other tensors.
 std::optional<double> tensor_value(std::string_view message) {
   constexpr std::uint32_t kType = 1, kContent = 4, kFloats = 5, kDoubles = 6;
   constexpr std::uint64_t kDoubleType = 2;
@@ -177,6 +192,7 @@ std::optional<double> tensor_value(std::string_view message) {
 
 }  // namespace
 
+// Magic numbers first, then formats with a mark at a fixed offset (tar, safetensors).
 std::string_view name_of_binary(std::string_view beginning) {
   for (const Mark& magic : kMagics)
     if (beginning.starts_with(magic.text)) return magic.what;
@@ -200,12 +216,15 @@ std::string_view name_of_text(std::string_view beginning) {
   return {};
 }
 
+// The first record of an event file contains the version "brain.Event:N". It has a short length and begins
+// with the key of field 1 (wall_time, a double).
 bool begins_event_file(std::string_view beginning) {
   return beginning.size() > kHeader && little_endian<std::uint64_t>(beginning) < 256 &&
          beginning[kHeader] == '\x09' &&
          beginning.substr(0, 256).find("brain.Event:") != std::string_view::npos;
 }
 
+// Records that are complete in `bytes` are decoded. The checksums are not verified.
 std::optional<std::size_t> EventFile::take(std::string_view bytes) {
   std::size_t taken = 0;
   while (bytes.size() - taken >= kHeader) {
@@ -218,6 +237,8 @@ std::optional<std::size_t> EventFile::take(std::string_view bytes) {
   return taken;
 }
 
+// Decodes one Event: wall time, step, and all scalars of its summary. Field numbers are those of event.proto
+// and summary.proto.
 void EventFile::event(std::string_view message) {
   constexpr std::uint32_t kWallTime = 1, kStep = 2, kSummary = 5, kValue = 1, kTag = 1, kSimple = 2,
                           kTensor = 8;
@@ -246,6 +267,9 @@ void EventFile::event(std::string_view message) {
   }
 }
 
+// Uses one scalar. The batch size is remembered for later steps. The first tag that is a step time
+// (step_columns.h) supplies the times of all steps; other time tags are ignored. Every step is also put on
+// the clock, for files without a time tag.
 void EventFile::scalar(std::string_view tag, double value) {
   constexpr double kMostBatch = 1e9, kLatest = 1e12;
   const std::string name = lower(tag);
@@ -267,6 +291,7 @@ void EventFile::scalar(std::string_view tag, double value) {
   step.time_ms = column->milliseconds(value);
   step.batch_sequences = batch_;
   constexpr double kMostMs = 1e12, kFloat = 6e-8, kPercent = 100;
+  // Scalars are stored as float, with a relative rounding of 6e-8.
   if (step.time_ms > kMostMs) return;
   log_.rounding_percent = kPercent * kFloat;
   log_.steps.push_back(step);

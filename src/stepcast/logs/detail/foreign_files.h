@@ -1,4 +1,5 @@
-// What a file is that is no log of a training run, by how it begins and what its lines hold.
+// Names files that are not training logs, from their first bytes or a text in them, and reads event files of
+// TensorBoard.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +12,42 @@
 
 namespace stepcast::detail {
 
-// "an archive (zip, or weights of PyTorch)"; "binary data" where nothing is known.
+// Name of a binary file from its first bytes: "an archive (zip, or weights of PyTorch)". "binary data" if it
+// is unknown.
 [[nodiscard]] std::string_view name_of_binary(std::string_view beginning);
-// "the output of nvidia-smi"; empty where nothing is known.
+// Name of a text file: "the output of nvidia-smi". Empty if it is unknown.
 [[nodiscard]] std::string_view name_of_text(std::string_view beginning);
 
-// TensorBoard's event files: records of TFRecord with an Event (tensorflow/core/util/event.proto) each.
-// Whether the bytes are the first record of one.
+// True if the bytes begin with the first record of a TensorBoard event file. Such a file is a sequence of
+// TFRecord records, each with an Event (tensorflow/core/util/event.proto).
 [[nodiscard]] bool begins_event_file(std::string_view beginning);
 
+// Reads an event file in pieces. The steps are added to `log`.
 class EventFile {
  public:
   // `log` must outlive this.
   explicit EventFile(TrainingLog& log) : log_(log) {}
 
-  // Takes whole records from the begin of the bytes; returns how many bytes they were. A last record that is cut off is
-  // what a run leaves that still writes. Nothing: no records of TFRecord.
+  // Decodes the complete records at the start of `bytes` and returns their length in bytes. The caller passes
+  // the rest again with more data. An incomplete last record is normal for a run that is still writing. Empty
+  // if the bytes are not TFRecord records.
   [[nodiscard]] std::optional<std::size_t> take(std::string_view bytes);
-  // Steps by the clock where no scalar tells their times.
+  // Call after the last record. If no scalar contains step times, the steps get the wall times at which they
+  // were written.
   void finish();
 
  private:
+  // Decodes one record.
   void event(std::string_view message);
+  // Uses one scalar value with its tag, for the step and time of the current event.
   void scalar(std::string_view tag, double value);
 
   TrainingLog& log_;
+  // Of the current event: wall time in seconds since 1970, step, and the last batch size that was written.
   double wall_s_ = 0;
   std::uint32_t step_ = 0, batch_ = 0;
-  std::string time_tag_;           // the first that tells times
-  std::vector<LoggedStep> clock_;  // when each step was first told
+  std::string time_tag_;           // the first tag with step times; only this one is used
+  std::vector<LoggedStep> clock_;  // wall time of the first scalar of each step
 };
 
 }  // namespace stepcast::detail

@@ -1,3 +1,5 @@
+// Parsers for frameworks that print a step over several lines, or print totals from which the time of a step
+// is a difference. A parser keeps what earlier lines said in the members of FrameworkLines.
 #include "stepcast/logs/detail/framework_lines.h"
 
 #include <algorithm>
@@ -16,14 +18,16 @@ namespace stepcast::detail {
 namespace {
 
 constexpr double kSecondInMs = 1e3;
-constexpr double kMostMlperf = 1e15;  // of a count or a time
+constexpr double kMostMlperf = 1e15;  // largest count or time that is accepted
 
+// The positive finite number in `value`, or 0 if it is missing, not a number or out of range.
 double figure_of(const JsonValue* value) {
   return value != nullptr && value->is_number() && value->number() > 0 && value->number() < kMostMlperf
              ? value->number()
              : 0;
 }
 
+// The first member of `object`, in the order of `names`, with a positive number; 0 if there is none.
 template <std::size_t N>
 double first_figure(const JsonValue& object, const std::array<std::string_view, N>& names) {
   for (const std::string_view name : names)
@@ -33,6 +37,7 @@ double first_figure(const JsonValue& object, const std::array<std::string_view, 
 
 }  // namespace
 
+// Dispatches on a text that is typical for the line of each framework.
 std::optional<StepLine> FrameworkLines::take(std::string_view line) {
   const auto has = [&](std::string_view text) { return line.find(text) != std::string_view::npos; };
   if (has("train_time:")) return running_total(line);
@@ -42,6 +47,7 @@ std::optional<StepLine> FrameworkLines::take(std::string_view line) {
   return olmo(line);
 }
 
+// `told.mean_ms` is the mean over all steps so far, so mean times step is a running total.
 std::optional<StepLine> FrameworkLines::since_line_before(const StepLine& told) {
   const double total_ms = told.mean_ms * told.step.step;
   std::optional<StepLine> since =
@@ -50,9 +56,11 @@ std::optional<StepLine> FrameworkLines::since_line_before(const StepLine& told) 
   return since;
 }
 
+// The difference of two totals loses digits. It is used only after it has at least kDigits units of the last
+// printed digit; until then the older total is kept and more steps are summed.
 std::optional<StepLine> FrameworkLines::since_total(LogFormat format, std::uint32_t step, double total_ms,
                                                     double half_ms) {
-  constexpr double kDigits = 500;  // at least so many units of the last digit
+  constexpr double kDigits = 500;  // least difference, in units of the last digit
   std::optional<StepLine> told;
   if (total_ms_ && step > total_step_ && total_ms >= *total_ms_) {
     const double passed = total_ms - *total_ms_;
@@ -63,13 +71,14 @@ std::optional<StepLine> FrameworkLines::since_total(LogFormat format, std::uint3
     told->step.time_ms = passed / (step - total_step_);
     told->half_digit_share = 2 * half_ms / passed;
   } else if (total_ms_ && step == total_step_ && total_ms >= *total_ms_) {
-    return told;  // the validation behind a step
+    return told;  // the validation after a step repeats its number
   }
   total_ms_ = total_ms;
   total_step_ = step;
   return told;
 }
 
+// modded-nanogpt prints the total training time, in ms or s, without validation.
 std::optional<StepLine> FrameworkLines::running_total(std::string_view line) {
   const auto step = number_behind(line, "step:");
   const auto total = number_behind(line, "train_time:");
@@ -88,11 +97,12 @@ std::optional<StepLine> FrameworkLines::litgpt(std::string_view line) {
   if (!iteration || !step || !time || !is_figure(iteration->value) || step->value < 1 ||
       !is_figure(time->value) || unit->find(" ms") > 16)
     return std::nullopt;
-  // Lines may leave iterations out: an iteration takes as long as that of the line.
+  // A log may leave out iterations. Each is assumed to take as long as the printed one, so step time =
+  // iteration time x iterations per step.
   const double iterations = iteration->value - litgpt_iteration_, steps = step->value - litgpt_step_;
   const bool follows = litgpt_step_ > 0 && iterations > 0 && steps > 0;
   const bool is_first = litgpt_step_ == 0;
-  if (!is_first && iterations > 0 && steps <= 0) return std::nullopt;  // within a step
+  if (!is_first && iterations > 0 && steps <= 0) return std::nullopt;  // not the end of a step
   litgpt_iteration_ = iteration->value;
   litgpt_step_ = step->value;
   const double share = follows ? iterations / steps : iteration->value / step->value;
@@ -104,6 +114,8 @@ std::optional<StepLine> FrameworkLines::litgpt(std::string_view line) {
   return told;
 }
 
+// The time per step is printed with one or two digits ("2s/step"). The remaining or elapsed time of the
+// epoch, divided by its number of steps, is more precise if its rounding error is smaller.
 std::optional<StepLine> FrameworkLines::keras(std::string_view line) {
   const std::size_t unit = line.find("s/step");
   if (unit == std::string_view::npos) {
@@ -120,12 +132,13 @@ std::optional<StepLine> FrameworkLines::keras(std::string_view line) {
       all = number_at(text.substr(std::min(slash, text.size() - 1) + 1)).value_or(LoggedNumber{}).value;
   std::size_t from = text.find_last_of(" \t");
   if (number < 1 || all < number || from == std::string_view::npos) return std::nullopt;
+  // The time of a step with its unit, and its scale to ms.
   const std::string_view own = text.substr(from + 1);
   const auto time = number_at(own);
   if (!time || !is_figure(time->value)) return std::nullopt;
   const double scale = own.ends_with('m') ? 1 : own.ends_with('u') ? 1e-3 : kSecondInMs;
   LoggedNumber ms{time->value * scale, time->half_digit * scale};
-  // "30:37" is left, or "2043s" have passed at the end.
+  // "30:37" is the remaining time of the epoch, or "2043s" at the end of an epoch is its total time.
   std::string_view before = trimmed(text.substr(0, from));
   if (before.ends_with('-')) before = trimmed(before.substr(0, before.size() - 1));
   const std::string_view span = before.substr(before.find_last_of(" \t") + 1);
@@ -154,6 +167,7 @@ std::optional<StepLine> FrameworkLines::keras(std::string_view line) {
   return told;
 }
 
+// NeMo RL prints a header with the step number and the total time in a later line.
 std::optional<StepLine> FrameworkLines::nemo_rl(std::string_view line) {
   if (const auto step = number_behind(line, "= Step ")) {
     rl_step_ = step_number(step->value);
@@ -169,6 +183,8 @@ std::optional<StepLine> FrameworkLines::nemo_rl(std::string_view line) {
   return told;
 }
 
+// OLMo prints the step in one line, and batches per second of a device in a later one. The time of day is
+// that of the first.
 std::optional<StepLine> FrameworkLines::olmo(std::string_view line) {
   if (const auto step = number_behind(line, "[step=")) {
     olmo_step_ = step_number(step->value);
@@ -190,6 +206,9 @@ std::optional<StepLine> FrameworkLines::olmo(std::string_view line) {
   return std::nullopt;
 }
 
+// MLPerf events are JSON after ":::MLLOG". Start events open a stretch of training, stop events close it. The
+// time of a step is the length of the stretch over the samples trained in it. Statistics events with a time
+// or rate take precedence.
 std::optional<StepLine> MlperfEvents::take(std::string_view line, SettingsBlocks& blocks,
                                            std::uint8_t& events) {
   const auto text = text_behind(line, ":::MLLOG");
@@ -217,7 +236,7 @@ std::optional<StepLine> MlperfEvents::take(std::string_view line, SettingsBlocks
     if (!since_ms_ || key == "block_start") since_ms_ = time_ms;
     return std::nullopt;
   }
-  if (key == "eval_accuracy" && !has_evaluations_) {  // the end of an evaluation that nothing else tells of
+  if (key == "eval_accuracy" && !has_evaluations_) {  // end of an evaluation that has no other events
     std::optional<StepLine> told = stretch(samples, time_ms);
     since_ms_ = time_ms;
     return told;
@@ -227,12 +246,14 @@ std::optional<StepLine> MlperfEvents::take(std::string_view line, SettingsBlocks
 }
 
 std::optional<double> MlperfEvents::samples_of(const JsonValue& metadata) {
-  // `epoch_num` is samples in some benchmarks, tokens or epochs (less than a batch) in others.
+  // `epoch_num` means samples in some benchmarks, tokens in others, and epochs (less than one batch) in
+  // others.
   if (const double count = first_figure<1>(metadata, {"samples_count"}); count > 0) return count;
   if (const double steps = first_figure<1>(metadata, {"step_num"}); steps > 0 && batch_ > 0)
     return steps * batch_;
   const double epochs = figure_of(metadata.find("epoch_num")), step = figure_of(metadata.find("step"));
-  // `step` is samples (tokens), too, where all of them are whole batches.
+  // `step` counts samples (or tokens) if all values are multiples of the batch size; otherwise it counts
+  // steps.
   if (epochs <= 0 && batch_ > 0 && std::fmod(step, batch_) != 0) counts_steps_ = true;
   if (epochs <= 0 && counts_steps_) return step * batch_;
   const double count = epochs > 0 ? epochs : step;
@@ -242,6 +263,8 @@ std::optional<double> MlperfEvents::samples_of(const JsonValue& metadata) {
   return count;
 }
 
+// Settings are kept as words of the log (training_log.h); logged_run.cpp translates them. The batch and
+// sequence sizes are also used here.
 void MlperfEvents::setting(std::string_view key, const JsonValue& value, SettingsBlocks& blocks) {
   const double number = figure_of(&value);
   if (number > 0 && number < 1e12) {
@@ -279,7 +302,7 @@ std::optional<StepLine> MlperfEvents::statistics(const JsonValue& value, std::op
       events |= static_cast<std::uint8_t>(LogEvent::evaluation);
     return std::nullopt;
   }
-  // A rate over a stretch with evaluations in it is none of training.
+  // A rate measured over a stretch that includes an evaluation is not the rate of training.
   const bool evaluated = std::exchange(evaluated_, !since_ms_.has_value());
   if (seconds <= 0 && ((evaluated && !since_ms_) || batch_ <= 0)) return std::nullopt;
   told_ = true;
@@ -287,6 +310,7 @@ std::optional<StepLine> MlperfEvents::statistics(const JsonValue& value, std::op
   return step(total, seconds > 0 ? kSecondInMs * seconds : kSecondInMs * batch_ / rate, time_ms, 0);
 }
 
+// No step results if a statistics event already covered this stretch, or if less than one batch was trained.
 std::optional<StepLine> MlperfEvents::stretch(std::optional<double> samples, double time_ms) {
   const std::optional<double> since = std::exchange(since_ms_, std::nullopt);
   const bool told = std::exchange(told_, false);

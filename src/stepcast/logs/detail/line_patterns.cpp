@@ -1,3 +1,5 @@
+// The table of log lines that describe a step with names and numbers, and the code that applies a row to a
+// line. The rows are in tables/line_patterns.json, one per framework and kind of line.
 #include "stepcast/logs/detail/line_patterns.h"
 
 #include <algorithm>
@@ -23,7 +25,7 @@ STEPCAST_MEMBERS(kLinePattern, &LinePattern::format, &LinePattern::marker, &Line
 
 namespace {
 
-// The first of texts with '|' between them, which is taken from them.
+// Removes the first of several texts separated by '|' from `texts` and returns it.
 std::string_view next_of(std::string_view& texts) {
   const std::size_t bar = texts.find('|');
   const std::string_view text = texts.substr(0, bar);
@@ -31,6 +33,7 @@ std::string_view next_of(std::string_view& texts) {
   return text;
 }
 
+// Reads the table and numbers the markers of all rows, so that one pass over a line finds all of them.
 Result<LinePatterns> read_patterns() {
   static const std::string kFile = "line_patterns.json";
   static const Result<JsonValue> kTable = parse_json(shipped_table(kFile), kFile);
@@ -50,7 +53,8 @@ Result<LinePatterns> read_patterns() {
   return all;
 }
 
-// Figures with the letters of thousands ("2.17K", "1.1M") and in the text of numpy ("np.float64(51.2)").
+// A number with a suffix for thousands ("2.17K", "1.1M") or in numpy's text form ("np.float64(51.2)"). The
+// suffixes are K, M, B or G, and T; "MiB" is a unit, not a suffix.
 std::optional<LoggedNumber> figure_at(std::string_view text) {
   constexpr std::string_view kBlanks = " \t:='\"";
   const std::size_t from = text.find_first_not_of(kBlanks);
@@ -74,7 +78,8 @@ std::optional<LoggedNumber> figure_at(std::string_view text) {
   return number;
 }
 
-// What `text` of a pattern says, without alternatives.
+// The number that one text of a pattern (without '|') finds in the line. Forms: "text" (number after it),
+// "#text" (number before it), "A*B" (number after the last A in front of the first B).
 std::optional<LoggedNumber> number_of(std::string_view line, std::string_view text, bool has_letters) {
   constexpr std::size_t kNone = std::string_view::npos;
   const bool is_before = text.starts_with('#');
@@ -93,7 +98,7 @@ std::optional<LoggedNumber> number_of(std::string_view line, std::string_view te
   return has_letters ? figure_at(line.substr(at + text.size())) : number_behind(line.substr(at), text);
 }
 
-// The first of the texts whose number `counts`.
+// The first number found by `texts` that passes the test `counts`.
 std::optional<LoggedNumber> first_of(const LinePattern& pattern, std::string_view line,
                                      std::string_view texts, bool (*counts)(double) = is_figure) {
   while (!texts.empty()) {
@@ -103,11 +108,13 @@ std::optional<LoggedNumber> first_of(const LinePattern& pattern, std::string_vie
   return std::nullopt;
 }
 
+// Step numbers start at 0, so 0 is valid.
 bool is_step(double value) { return value >= 0; }
 
 constexpr double kMsPerSecond = 1e3;
 
-// The time of a step that the line tells, whichever way; nothing where it tells none.
+// The time of a step in ms with its rounding, from whichever field the pattern has: time, tqdm rate, work
+// over rate, steps per second, or the mean over the run. Empty if the line has none of them.
 std::optional<LoggedNumber> time_ms_of(const LinePattern& pattern, std::string_view line) {
   const auto scaled = [](LoggedNumber number, double factor) {
     return LoggedNumber{number.value * factor, number.half_digit * factor};
@@ -135,12 +142,14 @@ std::optional<LoggedNumber> time_ms_of(const LinePattern& pattern, std::string_v
   return std::nullopt;
 }
 
+// Whether the pattern has a field with times. Otherwise the line contains only rates.
 bool tells_times(const LinePattern& pattern) {
   return !pattern.ms.empty() || !pattern.seconds.empty() || !pattern.tqdm.empty() ||
          !pattern.per_second.empty() || !pattern.work.empty() || !pattern.mean_seconds.empty();
 }
 
-// The number of the step in the run.
+// The number of the step, counted over the whole run: epoch x steps per epoch + step if the pattern has
+// epochs.
 std::optional<double> step_of(const LinePattern& pattern, std::string_view line) {
   const auto step = first_of(pattern, line, pattern.step, is_step);
   if (!step) return std::nullopt;
@@ -158,7 +167,9 @@ const LinePatterns& line_patterns() {
   return kPatterns;
 }
 
+// The batch size is derived from samples/s and the step time if the line has no batch field.
 std::optional<StepLine> patterned_line(const LinePattern& pattern, std::string_view line) {
+  // A memory value from kBytesFrom on is in bytes, smaller values are in GiB.
   constexpr double kBytesFrom = 1e6, kHalf = 0.5;
   const auto number = [&](std::string_view texts) { return first_of(pattern, line, texts); };
   const auto value = [&](std::string_view texts) { return number(texts).value_or(LoggedNumber{}).value; };

@@ -1,3 +1,6 @@
+// Reads a training log line by line. A multi-pattern search finds which known texts occur in a line; lines
+// without any of them are dropped at once. The others go to the parser of their kind: table rows, patterns,
+// multi-line frameworks, progress bars, named units, or settings.
 #include "stepcast/logs/detail/log_scanner.h"
 
 #include <algorithm>
@@ -17,7 +20,7 @@ namespace {
 
 using Found = MultiPatternMatcher::Found;
 
-// Texts that lines of interest hold, in lower case; what follows is looked at line by line. Markers of patterns come behind them.
+// Names of the texts in log_needles.def. The markers of line_patterns.h follow them in the search.
 enum Needle : unsigned {
 #define STEPCAST_NEEDLE(name, text) name,
 #include "stepcast/logs/detail/log_needles.def"
@@ -30,18 +33,20 @@ constexpr std::string_view kNeedles[] = {
 };
 constexpr std::size_t kFirstMarker = std::size(kNeedles);
 
+// All texts of the search: those of log_needles.def, then the markers.
 std::vector<std::string_view> all_needles() {
   std::vector<std::string_view> all(std::begin(kNeedles), std::end(kNeedles));
   all.insert(all.end(), line_patterns().markers.begin(), line_patterns().markers.end());
   return all;
 }
 
+// True if one of the texts was found.
 template <class... More>
 bool holds(const Found& found, More... needles) {
   return (found.test(needles) || ...);
 }
 
-// The texts of keys and values that may name the unit of a step's time.
+// The texts of names that may contain the unit of a step time.
 const Found& of_units() {
   static const Found kUnits = [] {
     Found units;
@@ -51,7 +56,7 @@ const Found& of_units() {
   return kUnits;
 }
 
-// The texts of lines that tell a step; the others are of settings.
+// The texts of lines that may describe a step. All other texts are of settings and events.
 const Found& of_steps() {
   static const Found kSteps = [] {
     Found steps = ~Found{} << kFirstMarker;
@@ -63,10 +68,10 @@ const Found& of_steps() {
   return kSteps;
 }
 
-// Lines that say a number which is kept as a word.
+// Lines with a number that is kept as a word of the log under `name`.
 struct CountedWord {
   Needle needle;
-  std::string_view name, key;  // the number stands behind the key
+  std::string_view name, key;  // the number follows the key
 };
 constexpr CountedWord kCountedWords[] = {{world_size, "world_size", "using world size:"},
                                          {dist_world_size, "world_size", "dist_world_size="},
@@ -78,21 +83,23 @@ constexpr CountedWord kCountedWords[] = {{world_size, "world_size", "using world
                                          {sequence_length, "titan_global_batch", "global batch size "},
                                          {sequence_length, "titan_seq_len", "sequence length "}};
 
-// Up to the first character that no name has.
+// The text up to the first character that is not part of a name.
 std::string_view first_word(std::string_view text) {
   text = trimmed(text);
   const std::size_t end = text.find_first_of(" ,;()|");
   return text.substr(0, end);
 }
 
-// A line that breaks off, without the word in which it may: "(ms): 832" of 8322.0.
+// An incomplete last line without its last word, which may be cut: "(ms): 832" of 8322.0. Lines that end in a
+// closing character are complete.
 std::string_view without_torn_word(std::string_view line) {
   if (line.ends_with('|') || line.ends_with(']') || line.ends_with('}')) return line;
   const std::size_t blank = line.find_last_of(" \t\r");
   return line.substr(0, blank == std::string_view::npos ? 0 : blank + 1);
 }
 
-// "Config param per_device_batch_size: 4", of MaxText; the first of a name holds.
+// MaxText: adds "Config param per_device_batch_size: 4" to the YAML text `parameters`. If a name occurs
+// several times, the first value is kept.
 void add_maxtext_parameter(std::string_view line, std::string& parameters) {
   constexpr std::size_t kMost = std::size_t{1} << 16;
   const auto pair = text_behind(line, "Config param ");
@@ -117,6 +124,7 @@ void LogScanner::line(std::string_view raw, bool is_torn) {
   if (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
   if (is_torn) raw = without_torn_word(raw);
   std::string row, plain;
+  // The first line decides whether the file is a table: a CSV header, or JSON lines with the keys as columns.
   if (log_.n_lines == 1 || csv_.active()) raw = plain_line(raw, plain).text;
   if (log_.n_lines == 1) {
     const bool is_json = raw.starts_with('{') && json_row(raw, json_keys_).has_value();
@@ -133,7 +141,8 @@ void LogScanner::line(std::string_view raw, bool is_torn) {
       ++log_.broken_lines;
     return;
   }
-  // What a progress bar wrote over itself; the prefix is before the first piece.
+  // A progress bar rewrites its line with carriage returns. Each piece is read; the prefix of the launcher is
+  // only in front of the first.
   if (raw.find('\r') != std::string_view::npos) {
     const PlainLine first = plain_line(raw.substr(0, raw.find('\r')), plain);
     rank_ = first.rank;
@@ -147,6 +156,7 @@ void LogScanner::line(std::string_view raw, bool is_torn) {
   }
 }
 
+// Reads one piece of a line. Prefix and rank are kept from the first piece.
 void LogScanner::piece(std::string_view raw, bool begins_line) {
   const Found found = needles_.found_in(raw);
   if (found.none() && !blocks_.is_open()) return;
@@ -165,6 +175,8 @@ void LogScanner::piece(std::string_view raw, bool begins_line) {
   if ((found & ~of_steps()).any()) settings_of(found, line);
 }
 
+// Completes a step with line number, rank, time of day and the events since the previous step, and appends it
+// to the log.
 void LogScanner::add(StepLine told, std::string_view line) {
   LoggedStep& step = told.step;
   step.line = static_cast<std::uint32_t>(
@@ -184,6 +196,8 @@ void LogScanner::add(StepLine told, std::string_view line) {
   log_.steps.push_back(step);
 }
 
+// Tries the patterns first, then parsers with state, progress bars and named units. The first one that
+// succeeds decides.
 void LogScanner::step_of(const Found& found, std::string_view line) {
   const auto is_there = [&](std::string_view text) { return line.find(text) != std::string_view::npos; };
   bool is_broken = false;
@@ -213,7 +227,8 @@ void LogScanner::step_of(const Found& found, std::string_view line) {
     if (std::optional<StepLine> told = line_with_units(line)) return add(*told, line);
 }
 
-// "[batch=3/20]:", then a line for every figure.
+// Composer: "[batch=3/20]:", followed by one line per metric. The step is complete when the next batch
+// begins.
 void LogScanner::composer(std::string_view line) {
   if (const auto batch = text_behind(line, "[batch=")) {
     flush_composer();
@@ -248,7 +263,7 @@ void LogScanner::composer(std::string_view line) {
 void LogScanner::flush_composer() {
   if (composer_ &&
       (composer_->step.time_ms > 0 || composer_->step.rate > 0 || composer_->tokens_per_s_per_gpu > 0)) {
-    // What was said since belongs to the next batch.
+    // Events after the "[batch=" line belong to the next batch.
     const std::uint8_t since = std::exchange(events_, composer_events_);
     add(*composer_, {});
     events_ = since;
@@ -256,7 +271,8 @@ void LogScanner::flush_composer() {
   composer_.reset();
 }
 
-// {'train_runtime': 8418.1136, 'train_samples_per_second': 2.298, ...}, values as text in some releases.
+// Hugging Face Trainer, at the end of a run: {'train_runtime': 8418.1136, 'train_samples_per_second': 2.298,
+// ...}. Some releases print the values as text.
 void LogScanner::run_summary(std::string_view line) {
   const auto figure = [&](std::string_view key) {
     const auto number = number_behind(line, key);
@@ -270,6 +286,8 @@ void LogScanner::run_summary(std::string_view line) {
   ++log_.n_of_format[static_cast<std::size_t>(LogFormat::huggingface)];
 }
 
+// Lines about settings and events: evaluation, checkpoint, memory, and the start of blocks with settings
+// (settings_blocks.h).
 void LogScanner::settings_of(const Found& found, std::string_view line) {
   if (holds(found, event_evaluation, event_validation, event_huggingface))
     events_ |= static_cast<std::uint8_t>(LogEvent::evaluation);
@@ -314,7 +332,7 @@ void LogScanner::settings_of(const Found& found, std::string_view line) {
   titan_words(found, line);
 }
 
-// What TorchTitan says line by line where it does not print its whole config.
+// TorchTitan: settings in single lines, for logs without a dump of the whole config.
 void LogScanner::titan_words(const Found& found, std::string_view line) {
   if (holds(found, building)) {
     if (line.find("BERT model") != std::string_view::npos) blocks_.word("is_bert", "1");

@@ -1,3 +1,5 @@
+// Numbers, dates and text search in log lines. The search is an Aho-Corasick automaton in a flat table, since
+// every byte of a log passes through it.
 #include "stepcast/logs/detail/log_text.h"
 
 #include <algorithm>
@@ -16,7 +18,7 @@ namespace {
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_any_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-// The number of `n` digits at `at`.
+// The number with exactly `n` digits at position `at`; empty if there are other characters.
 std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t n) {
   if (at > text.size() || text.size() - at < n) return std::nullopt;
   int value = 0;
@@ -27,7 +29,8 @@ std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t 
   return value;
 }
 
-// Days since 1970 of the date at the end of `text`; nothing where there is none.
+// Days since 1970 of the date at the end of `text`; empty if there is no date. See time_of_line() for the
+// forms.
 std::optional<double> days_before(std::string_view text) {
   constexpr int kNoYear = 2000, kCentury = 2000;
   const auto number = [&](std::size_t from_end, std::size_t n) -> std::optional<int> {
@@ -44,7 +47,7 @@ std::optional<double> days_before(std::string_view text) {
     if (!date.ok()) return std::nullopt;
     return static_cast<double>(std::chrono::sys_days{date}.time_since_epoch().count());
   };
-  // In some countries the day comes first.
+  // Month and day in the American order, unless the first number is larger than 12.
   const auto month_and_day = [&](int year, int a, int b) {
     return a > 12 ? days(year, b, a) : days(year, a, b);
   };
@@ -92,7 +95,7 @@ std::optional<LoggedNumber> number_at(std::string_view text) {
       if (c == '+' && n == 0) continue;
     } else if (c == ',' && !point && !exponent && n > 0 && i + 3 < text.size() && is_digit(text[i + 1]) &&
                is_digit(text[i + 2]) && is_digit(text[i + 3])) {
-      continue;  // thousands
+      continue;  // separator of thousands
     } else {
       break;
     }
@@ -192,7 +195,9 @@ MultiPatternMatcher::MultiPatternMatcher(std::span<const std::string_view> texts
     ends_[state].set(i);
   }
 
-  // Where a text breaks off, the longest end of it that begins another goes on.
+  // Failure links of the automaton: for each state, the longest suffix that is a prefix of another text.
+  // Breadth first, so that the link of a state is complete before its successors are visited. Missing edges
+  // are replaced by those of the link, so that a search takes one step per byte.
   std::vector<std::uint32_t> fallback(ends_.size(), 0);
   std::deque<std::uint32_t> queue;
   for (std::size_t c = 0; c < width; ++c)
@@ -212,6 +217,7 @@ MultiPatternMatcher::MultiPatternMatcher(std::span<const std::string_view> texts
       }
     }
   }
+  // States are stored as row offsets, which saves a shift per byte.
   for (std::uint32_t& edge : next_) edge <<= shift_;
 }
 

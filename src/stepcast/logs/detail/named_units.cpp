@@ -1,3 +1,6 @@
+// Recognises step times by the words of a name. A name such as "step_time_ms" is split into words, and each
+// word is replaced by a letter for its kind; the sequence of letters decides. This reads lines of programs
+// that stepcast does not know.
 #include "stepcast/logs/detail/named_units.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@ namespace {
 
 bool is_small_letter(char c) { return c >= 'a' && c <= 'z'; }
 
-// Milliseconds of a unit of time; 0: it is none.
+// Milliseconds of a unit of time; 0 if the word is not a unit.
 double unit_of(std::string_view word) {
   if (is_among(word, "ms msec millisecond milliseconds")) return 1;
   if (is_among(word, "s sec secs second seconds")) return 1e3;
@@ -26,11 +29,13 @@ bool is_step(std::string_view word) {
   return is_among(word, "step steps iter iters iteration iterations it");
 }
 bool is_time(std::string_view word) { return is_among(word, "time duration timing latency"); }
+// Words that may be part of a name without changing its meaning.
 bool is_filler(std::string_view word) {
   return is_among(word, "avg average mean train training perf performance in the last global optimizer");
 }
 
-// The kinds of the words of a name, a letter for each: u unit, s step, t time, p per. Empty: it has other words.
+// The kinds of the words of a name, one letter each: u unit, s step, t time, p per. Fillers are left out.
+// Empty if the name has other words. `unit` receives the unit in ms.
 std::string kinds_of(std::string_view name, double& unit) {
   std::string kinds;
   for (std::size_t at = 0; at < name.size();) {
@@ -62,13 +67,13 @@ std::string kinds_of(std::string_view name, double& unit) {
   return kinds;
 }
 
-// Names without a unit that a unit behind the value completes.
+// Names of a step time without a unit, which needs a unit after the value.
 bool is_time_of_step(std::string_view name) {
   double unit = 0;
   return is_among(kinds_of(name, unit), "st tps tpps");
 }
 
-// The name that ends where `text` does: back to what separates it.
+// The name at the end of `text`, in lower case, back to the preceding separator.
 std::string name_before(std::string_view text) {
   constexpr std::string_view kBetween = ",|;{[]}\t=:>";
   while (!text.empty() && (text.back() == ' ' || text.back() == '"' || text.back() == '\''))
@@ -78,14 +83,15 @@ std::string name_before(std::string_view text) {
          text[from - 1] != '\'' && !text.substr(0, from).ends_with("  ") &&
          !text.substr(0, from).ends_with(" - "))
     --from;
-  // The value before is no part of the name: "loss=1.2 sec/it=".
+  // A preceding value is not part of the name: "loss=1.2 sec/it=".
   text = trimmed(text.substr(from));
   while (!text.empty() && is_digit(text.front()) && text.find(' ') != std::string_view::npos)
     text = trimmed(text.substr(text.find(' ')));
   return lower(text);
 }
 
-// The time that the number at the begin of `text` is, with the name before it: in its unit, or in that behind it.
+// The number at the start of `text` as a step time in ms, if `name` in front of it or the unit after it says
+// so.
 std::optional<LoggedNumber> time_with_unit(std::string_view name, std::string_view text) {
   const auto number = number_at(text);
   if (!number || !is_figure(number->value)) return std::nullopt;
@@ -100,7 +106,7 @@ std::optional<LoggedNumber> time_with_unit(std::string_view name, std::string_vi
   const std::string after = lower(behind.substr(0, 16));
   while (end < after.size() && (is_small_letter(after[end]) || after[end] == '/')) ++end;
   const std::string_view unit = std::string_view{after}.substr(0, end);
-  // "loss=2.1 sec/it=2.5": what looks like the unit of one value is the name of the next.
+  // "loss=2.1 sec/it=2.5": the apparent unit of one value is the name of the next.
   const std::size_t next = after.find_first_not_of(' ', end);
   if (next < after.size() && (after[next] == '=' || after[next] == ':')) return std::nullopt;
   if (const std::size_t slash = unit.find('/'); slash != std::string_view::npos) {
@@ -117,7 +123,7 @@ std::optional<LoggedNumber> time_with_unit(std::string_view name, std::string_vi
 
 std::optional<TimeColumn> unit_in_name(std::string_view name) {
   double unit = 0;
-  if (std::ranges::any_of(name, is_digit)) return std::nullopt;  // a value, and no name alone
+  if (std::ranges::any_of(name, is_digit)) return std::nullopt;  // contains a value, so it is not only a name
   const std::string kinds = kinds_of(name, unit);
   if (is_among(kinds, "ups stu tsu tpsu su upsut")) return TimeColumn{unit};
   if (is_among(kinds, "spu")) return TimeColumn{unit, true};
@@ -127,7 +133,7 @@ std::optional<TimeColumn> unit_in_name(std::string_view name) {
 std::optional<StepLine> line_with_units(std::string_view line) {
   constexpr std::size_t kLongest = 4096;
   line = line.substr(0, kLongest);
-  // Lines of evaluation and of what is loaded are no steps.
+  // Lines about evaluation, loading, compilation and generation are not training steps.
   const std::string lowered = lower(line);
   for (const std::string_view other : {"eval", "valid", "test ", "load", "warmup", "compil", "generat"})
     if (lowered.find(other) != std::string::npos) return std::nullopt;
@@ -143,7 +149,7 @@ std::optional<StepLine> line_with_units(std::string_view line) {
     if (!time) time = time_with_unit(name, line.substr(at));
     constexpr std::array<std::string_view, 7> kSteps{"step",   "iter",  "iteration", "global_step",
                                                      "update", "steps", "it"};
-    // "[12/1000]" at the begin counts steps, too.
+    // "[12/1000]" at the start of a line is a step number, too.
     const std::size_t end = line.find_first_not_of("0123456789", at);
     if (!step && number && line.substr(0, at) == "[" && end < line.size() && line[end] == '/')
       step = number->value;

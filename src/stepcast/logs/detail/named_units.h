@@ -1,5 +1,5 @@
-// Names and values that say themselves in which unit they tell the time of a step: "step_time_ms", "seconds per iteration: 2.5",
-// "step time: 2.5 s", "400 ms/step", "0.4 steps/s". Columns of tables and lines of programs that stepcast does not know.
+// Names and values that contain the unit of a step time: "step_time_ms", "seconds per iteration: 2.5", "step
+// time: 2.5 s", "400 ms/step", "0.4 steps/s". Used for table columns and for lines of unknown programs.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,11 @@
 
 namespace stepcast::detail {
 
-// The unit in a name, in lower case; nothing where it has none, or where it is the time of something else than a step.
+// The unit in a name in lower case. Empty if it has no unit, or is the time of something other than a step.
 [[nodiscard]] std::optional<TimeColumn> unit_in_name(std::string_view name);
 
-// `line` without colours and prefixes. Nothing where it does not tell a step and its time with a unit.
+// Reads a `line` without colours and prefixes. Empty unless the line contains a step number and its time with
+// a unit.
 [[nodiscard]] std::optional<StepLine> line_with_units(std::string_view line);
 
 }  // namespace stepcast::detail

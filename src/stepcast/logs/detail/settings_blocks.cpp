@@ -1,3 +1,6 @@
+// Collects the settings that a run prints, and converts them to the formats that describe/ reads. Blocks over
+// several lines are opened by a line that announces them, and closed by their last bracket, by an end line or
+// by the first foreign line. TorchTitan's settings become the TOML that formats/torchtitan.h reads.
 #include "stepcast/logs/detail/settings_blocks.h"
 
 #include <algorithm>
@@ -14,9 +17,11 @@ namespace stepcast::detail {
 
 namespace {
 
+// Largest block, in lines and in bytes. A longer one is dropped, since it is not a block of settings.
 constexpr std::size_t kMostLines = 20'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
+// True for a name of a setting: letters, digits, '_', '-' and '.'.
 bool is_word(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '_' || c == '-' || c == '.';
@@ -25,12 +30,13 @@ bool is_word(std::string_view text) {
 
 bool is_letter(char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_'; }
 
+// A section of TorchTitan's config and the keys to keep.
 struct Section {
   std::string_view name;
   std::vector<std::string_view> keys;
 };
 
-// What formats/torchtitan.cpp reads of each section. A dump holds many more.
+// The keys of each section that formats/torchtitan.cpp reads. A dump contains many more.
 const std::vector<Section>& sections() {
   static const std::vector<Section> all{
       {"model", {"name", "flavor", "converters"}},
@@ -56,6 +62,7 @@ const std::vector<Section>& sections() {
   return all;
 }
 
+// Adds `key = value` to a TOML text. Values that are neither scalars nor lists of texts are left out.
 void add_value(std::string& toml, std::string_view key, const JsonValue& value) {
   if (value.is_bool()) {
     toml += fmt::format("{} = {}\n", key, value.truth());
@@ -76,7 +83,8 @@ void add_value(std::string& toml, std::string_view key, const JsonValue& value) 
   }
 }
 
-// Names of the dimensions of a mesh and their sizes.
+// Names and sizes of the dimensions of a device mesh. Reads both forms of TorchTitan: "pp=1, dp_shard=8, ..."
+// and "['dp_shard', 'tp'], [4, 2]". A size that is not valid counts as 1.
 std::vector<std::pair<std::string, std::int64_t>> mesh_of(std::string_view text) {
   std::vector<std::pair<std::string, std::int64_t>> mesh;
   constexpr std::size_t kMost = 16;
@@ -115,6 +123,7 @@ std::vector<std::pair<std::string, std::int64_t>> mesh_of(std::string_view text)
 
 }  // namespace
 
+// True for comments, list items and lines "key:" or "key: value".
 bool is_yaml_line(std::string_view line) {
   std::string_view text = trimmed(line);
   while (text.starts_with("- ")) text = trimmed(text.substr(2));
@@ -172,7 +181,8 @@ bool SettingsBlocks::take(std::string_view line) {
   return false;
 }
 
-// "  tensor_model_parallel_size ...................... 8", maybe behind what a launcher puts there.
+// Megatron-LM: "  tensor_model_parallel_size ...................... 8". Text of the launcher may precede the
+// key.
 bool SettingsBlocks::take_argument(std::string_view line) {
   if (line.find("end of arguments") != std::string_view::npos || line.find("end of ") == 0) {
     close();
@@ -189,7 +199,8 @@ bool SettingsBlocks::take_argument(std::string_view line) {
   return true;
 }
 
-// Up to the bracket that closes the first one. Python's quotes count, too.
+// Takes text up to the bracket that closes the first one. Brackets inside of quotes do not count, neither in
+// JSON quotes nor in single quotes of Python.
 void SettingsBlocks::take_json(std::string_view text) {
   std::string& out = block_.*to_;
   for (const char c : text) {
@@ -216,8 +227,10 @@ void SettingsBlocks::take_json(std::string_view text) {
   if (out.size() > kMostBytes) kind_ = Kind::none;
 }
 
+// True if the line belongs to the YAML block.
 bool SettingsBlocks::take_yaml(std::string_view line) {
-  // The line that announces the block may stand before it, and a blank one behind the announcement.
+  // The line that announces the block may come first, and up to three lines that are not YAML before the
+  // block begins.
   const bool begun = !block_.yaml.empty();
   if (!is_yaml_line(line)) {
     constexpr std::size_t kMostForeign = 3;
@@ -230,6 +243,8 @@ bool SettingsBlocks::take_yaml(std::string_view line) {
   return true;
 }
 
+// Moves the complete block to the settings of the log. A block that differs from an earlier one marks the
+// settings as changed: the steps before it ran under other settings.
 void SettingsBlocks::keep() {
   LoggedSettings& all = log_.settings;
   const auto differs = [](const auto& before, const auto& now) { return !before.empty() && before != now; };
@@ -245,7 +260,8 @@ void SettingsBlocks::keep() {
     if (all.*text != block_.*text) all.at_record = log_.steps.size();
     all.*text = std::move(block_.*text);
   }
-  // Sections of one document come one after the other; those of a later run replace them.
+  // Sections of one document follow each other without steps between them. A section after more steps belongs
+  // to a later run and replaces the earlier text.
   if (!block_.yaml.empty()) {
     if (all.yaml.find(block_.yaml) == std::string::npos) {
       const bool later = log_.steps.size() > all.at_record && !all.yaml.empty();
@@ -259,6 +275,7 @@ void SettingsBlocks::keep() {
 
 void SettingsBlocks::close() {
   if (kind_ == Kind::none) return;
+  // A JSON block without its last bracket is dropped.
   const bool broken = kind_ == Kind::json && depth_ > 0;
   kind_ = Kind::none;
   if (!broken) keep();
@@ -272,6 +289,7 @@ void SettingsBlocks::word(std::string_view name, std::string_view value) {
 
 void SettingsBlocks::begin_run() { ++log_.settings.times; }
 
+// Unquoted words that are not constants become texts, tuples become lists.
 std::string python_to_json(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -307,7 +325,7 @@ std::string python_to_json(std::string_view text) {
         out += '"';
       }
       i = end;
-    } else if (is_digit(c) || c == '-' || c == '+') {  // with its exponent, which is no word
+    } else if (is_digit(c) || c == '-' || c == '+') {  // a number with its exponent
       std::size_t end = i + 1;
       while (end < text.size() &&
              (is_digit(text[end]) || text[end] == '.' || text[end] == 'e' || text[end] == 'E' ||
@@ -323,6 +341,7 @@ std::string python_to_json(std::string_view text) {
   return out;
 }
 
+// Newer releases have the section `float8` below `quantize.linear`.
 Result<std::string> torchtitan_toml(std::string_view dump, const std::string& file) {
   STEPCAST_ASSIGN(const JsonValue config, parse_json(python_to_json(dump), file + ": TorchTitan's config"));
   std::string toml;
@@ -341,6 +360,8 @@ Result<std::string> torchtitan_toml(std::string_view dump, const std::string& fi
   return toml;
 }
 
+// Builds the config from single words of the log. Values that the log does not contain are left to the
+// defaults of TorchTitan.
 std::string torchtitan_toml_of_words(const std::map<std::string, std::string, std::less<>>& words) {
   const auto word = [&](std::string_view name) {
     const auto found = words.find(name);
@@ -394,7 +415,7 @@ std::optional<std::int64_t> torchtitan_gpus(std::string_view mesh) {
   bool any = false;
   constexpr std::int64_t kMost = 10'000'000;
   for (const auto& [name, size] : mesh_of(mesh)) {
-    if (name == "ep" || name == "etp") continue;  // experts are spread over ranks of the others
+    if (name == "ep" || name == "etp") continue;  // expert parallelism uses the ranks of the other dimensions
     any = true;
     if (gpus > kMost / size) return std::nullopt;
     gpus *= size;

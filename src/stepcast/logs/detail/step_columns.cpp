@@ -1,3 +1,4 @@
+// Recognises columns of tables and tags of scalars by name. The names are in tables/step_columns.csv.
 #include "stepcast/logs/detail/step_columns.h"
 
 #include <vector>
@@ -10,7 +11,8 @@
 namespace stepcast::detail {
 namespace {
 
-// A row of tables/step_columns.csv: columns of one kind, with | between their names; of times what one of them is in ms.
+// A row of tables/step_columns.csv. `columns` are names separated by '|'. `ms` is the unit of a time in
+// milliseconds, or for rates the milliseconds of the time that the rate refers to.
 struct ColumnRow {
   std::string_view kind, columns;
   double ms = 0;
@@ -27,13 +29,14 @@ Result<std::vector<ColumnRow>> read_columns() {
   }
 }
 
+// True if the column is `name`, alone or after a prefix that ends in " - " (W&B) or '/' (a section).
 bool is_called(std::string_view column, std::string_view name) {
   if (!column.ends_with(name)) return false;
   column.remove_suffix(name.size());
   return column.empty() || column.ends_with(" - ") || column.ends_with('/');
 }
 
-// The row of this kind that has the column; nothing if none has.
+// The row of this kind that contains the column; null if there is none.
 const ColumnRow* find_row(std::string_view column, std::string_view kind) {
   static const std::vector<ColumnRow> kRows = as_shipped(read_columns());
   for (const ColumnRow& row : kRows) {
@@ -48,7 +51,7 @@ const ColumnRow* find_row(std::string_view column, std::string_view kind) {
 std::optional<TimeColumn> time_column(std::string_view name) {
   if (const ColumnRow* time = find_row(name, "time")) return TimeColumn{time->ms};
   if (const ColumnRow* rate = find_row(name, "per_second")) return TimeColumn{rate->ms, true};
-  // What W&B puts before a name is none of its words.
+  // The run name that W&B puts in front of a column does not count.
   const std::size_t run = name.rfind(" - ");
   return unit_in_name(name.substr(run == std::string_view::npos ? 0 : run + 3));
 }

@@ -1,3 +1,5 @@
+// Parsers for progress bars (tqdm, Rich) and for tables with one row per step (CSV, or one JSON object per
+// line).
 #include "stepcast/logs/detail/step_lines.h"
 
 #include <algorithm>
@@ -17,8 +19,10 @@ namespace {
 
 constexpr double kSecond = 1e3;  // in milliseconds
 
+// True if there is a number in the range of is_figure().
 bool usable(const std::optional<LoggedNumber>& number) { return number && is_figure(number->value); }
 
+// A step with its number and the relative rounding of `number`.
 StepLine told(LogFormat format, std::uint32_t step, const LoggedNumber& number) {
   StepLine line;
   line.step.format = format;
@@ -33,6 +37,7 @@ std::string_view unquoted(std::string_view cell) {
   return cell;
 }
 
+// Splits a CSV line at commas outside of quotes. The cells refer to `line`.
 void split(std::string_view line, std::vector<std::string_view>& cells) {
   cells.clear();
   std::size_t from = 0;
@@ -45,7 +50,7 @@ void split(std::string_view line, std::vector<std::string_view>& cells) {
   }
 }
 
-// Whose bar it is, by what stands before and behind.
+// The framework that printed the bar, by the text in front of it and behind it.
 LogFormat bar_format(std::string_view line) {
   const std::size_t percent = line.find("%|");
   const std::string_view before = line.substr(0, std::min(percent, line.size()));
@@ -54,7 +59,8 @@ LogFormat bar_format(std::string_view line) {
   return before.find("|Loss:") != std::string_view::npos ? LogFormat::torchtune : LogFormat::huggingface;
 }
 
-// Whether a bar counts something else than steps of training, by what is before it.
+// True for bars that count something other than training steps, such as loading or evaluation, by the text in
+// front.
 bool is_other_bar(std::string_view line) {
   const std::string before = lower(line.substr(0, std::min(line.find("%|"), line.size())));
   for (const std::string_view other :
@@ -65,7 +71,8 @@ bool is_other_bar(std::string_view line) {
   return false;
 }
 
-// Seconds of "0:03:20" and "1 day 2:03:20", as Python prints what has passed.
+// Seconds of "0:03:20" or "1 day 2:03:20", which is how Python prints a time span. 0 if the text has another
+// form.
 double elapsed_s(std::string_view text) {
   const bool has_days = text.find("day") != std::string_view::npos;
   const auto days = has_days ? number_at(text) : std::nullopt;
@@ -93,7 +100,7 @@ bool is_figure(double value) {
   return value > kLeast && value < kMost;
 }
 
-// " 12%|#2  | 120/1000 [04:00<29:20,  2.00s/it]"
+// tqdm: " 12%|#2  | 120/1000 [04:00<29:20,  2.00s/it]".
 std::optional<StepLine> progress_bar_line(std::string_view line) {
   const std::size_t open = line.rfind(" [");
   if (open == std::string_view::npos) return std::nullopt;
@@ -116,7 +123,7 @@ std::optional<StepLine> progress_bar_line(std::string_view line) {
   StepLine told_here = told(format, step_number(step->value), *rate);
   told_here.step.time_ms = unit < inverse ? rate->value * kSecond : kSecond / rate->value;
   told_here.step.of_steps = step_number(all->value);
-  // Time since the bar began, "[1:04:00<": of several bars the longest is the training.
+  // Time since the start of the bar, "[1:04:00<". If a log has several bars, the longest one is the training.
   double elapsed = 0, part = 0;
   for (const char c : line.substr(open + 2)) {
     if (is_digit(c)) {
@@ -129,14 +136,14 @@ std::optional<StepLine> progress_bar_line(std::string_view line) {
     }
   }
   told_here.step.rate = static_cast<float>(elapsed + part);
-  // Lightning begins anew in every epoch.
+  // Lightning starts a new bar in every epoch, so the steps of the epochs before are added.
   if (const auto epoch = count_behind(line, "Epoch "); epoch && format == LogFormat::lightning)
     told_here.step.step =
         step_number(static_cast<double>(std::min<std::uint64_t>(*epoch, 1000)) * all->value + step->value);
   return told_here;
 }
 
-// "Epoch 0/9 ━━━━━━━━━ 100/1000 0:03:20 • 0:30:00 0.50it/s v_num: 0.000", of Lightning with Rich.
+// Lightning with Rich: "Epoch 0/9 ━━━━━━━━━ 100/1000 0:03:20 • 0:30:00 0.50it/s v_num: 0.000".
 std::optional<StepLine> rich_bar_line(std::string_view line) {
   const std::size_t unit = line.find("it/s"), dot = line.find(" \xE2\x80\xA2 ");
   if (unit == std::string_view::npos || dot == std::string_view::npos || dot > unit) return std::nullopt;
@@ -163,6 +170,8 @@ std::optional<std::string> json_row(std::string_view line, std::vector<std::stri
   if (keys.empty())
     for (const JsonValue::Member& member : object->members()) keys.push_back(member.key);
   std::string row;
+  // Commas within values become blanks, so that the row can be split at commas. The separator is a control
+  // character until then.
   for (const std::string& key : keys) {
     const JsonValue* const value = object->find(key);
     if (value != nullptr && value->is_number()) row += compact_json(*value);
@@ -174,6 +183,8 @@ std::optional<std::string> json_row(std::string_view line, std::vector<std::stri
   return row;
 }
 
+// A column of times is required, with steps next to it. A file with steps and a clock but no times is used,
+// too.
 Result<bool> CsvSteps::header(std::string_view line) {
   if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
   if (line.find(',') == std::string_view::npos) return false;
@@ -196,8 +207,8 @@ Result<bool> CsvSteps::header(std::string_view line) {
         .found(fmt::format("a column `{}` without a unit", without_unit.substr(0, 60)))
         .expected(fmt::format("`{}_ms` or `{}_s`", without_unit.substr(0, 60), without_unit.substr(0, 60)));
   }
-  if (!step_) time_.reset();  // rows that are no steps
-  // Without times: when each step was written, as TensorBoard's own export has it.
+  if (!step_) time_.reset();  // rows are not steps
+  // Without times, the wall time of each step is used, as in CSV exports of TensorBoard.
   if (!step_) wall_.reset();
   return active();
 }
@@ -210,7 +221,7 @@ std::optional<StepLine> CsvSteps::row(std::string_view line) {
   };
   const auto time = number(time_), wall = number(wall_), step = number(step_);
   constexpr double kMost = 4e9, kLongest = 1e12;
-  // Seconds, a date, or what has passed.
+  // The clock column is in seconds, a date, or an elapsed time.
   const std::string_view when = wall_ && *wall_ < cells_.size() ? cells_[*wall_] : std::string_view{};
   const double clock = time_of_line(when).value_or(when.find(':') < when.size() ? elapsed_s(when) : 0);
   ++rows_;

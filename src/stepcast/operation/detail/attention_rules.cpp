@@ -5,6 +5,7 @@
 namespace stepcast::detail {
 namespace {
 
+// The implementation, from the name of the operator.
 AttentionKernel kernel_of(std::string_view name) {
   const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("efficient") || has("xformers")) return AttentionKernel::efficient;
@@ -13,6 +14,7 @@ AttentionKernel kernel_of(std::string_view name) {
   return AttentionKernel::any;
 }
 
+// Whether a call has a causal mask, from its flag if the rule has one.
 bool is_causal(const FrameworkCall& call, const AttentionRule& rule) {
   if (rule.causal_at < 0) return true;
   const auto at = static_cast<std::size_t>(rule.causal_at);
@@ -20,8 +22,7 @@ bool is_causal(const FrameworkCall& call, const AttentionRule& rule) {
   return flag_at(call, at, integer_at(call, at, call.arguments.empty() ? 1 : 0) != 0);
 }
 
-// Batches of sequences packed one behind the other: [tokens, heads, head_dim] and the running sums of
-// lengths.
+// Number of sequences in a packed batch: [tokens, heads, head_dim] and the cumulative sums of lengths.
 struct Packing {
   std::int64_t batch = 1;
 };
@@ -36,6 +37,7 @@ Packing packing_of(const FrameworkCall& call) {
 
 }  // namespace
 
+// Shapes of queries, keys and values in three memory layouts.
 Status attention_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const AttentionRule& details = rule.as<AttentionRule>();
   const auto first = static_cast<std::size_t>(details.queries_at);
@@ -48,6 +50,7 @@ Status attention_rule(const FrameworkCall& call, const Rule& rule, OperationList
   HeadLayout layout = details.layout;
   if (q->shape.size() == 3) layout = HeadLayout::packed;
   if (layout == HeadLayout::packed) {
+    // Packed sequences count with their mean length.
     const std::int64_t batch = packing_of(call).batch;
     shape.batch = batch;
     shape.query_length = (q->shape[0] + batch - 1) / batch;

@@ -3,9 +3,12 @@
 
 #include "stepcast/operation/detail/op_rules.h"
 
+// Access to the arguments of recorded calls, with defaults for missing ones.
+
 namespace stepcast {
 
 std::int64_t TensorArgument::elements() const {
+  // The number of elements is capped, so that shapes in damaged traces do not overflow it.
   constexpr std::int64_t kLargest = std::int64_t{1} << 60;
   std::int64_t product = 1;
   for (const std::int64_t extent : shape) {
@@ -19,6 +22,7 @@ std::int64_t TensorArgument::elements() const {
 namespace detail {
 
 const TensorArgument* tensor_at(const FrameworkCall& call, std::size_t position) {
+  // Without a list of arguments, the inputs have the positions 0, 1, ...
   if (call.arguments.empty()) return position < call.inputs.size() ? &call.inputs[position] : nullptr;
   if (position >= call.arguments.size()) return nullptr;
   const CallArgument& argument = call.arguments[position];
@@ -46,6 +50,7 @@ std::span<const TensorArgument> tensors_at(const FrameworkCall& call, std::size_
   if (position >= call.arguments.size()) return {};
   const CallArgument& argument = call.arguments[position];
   if (argument.kind != CallArgument::Kind::tensors && argument.kind != CallArgument::Kind::tensor) return {};
+  // The range may end beyond the recorded tensors; it is cut there.
   if (argument.first_tensor > call.inputs.size()) return {};
   return call.inputs.subspan(
       argument.first_tensor,
@@ -62,6 +67,7 @@ std::int64_t list_item(const FrameworkCall& call, std::size_t position, std::siz
                        std::int64_t otherwise) {
   if (position >= call.arguments.size()) return otherwise;
   const CallArgument& argument = call.arguments[position];
+  // One number applies to all items; the last item of a short list applies to the missing ones.
   if (argument.kind == CallArgument::Kind::integer) return argument.integer;
   if (argument.kind != CallArgument::Kind::integers || argument.integers.empty()) return otherwise;
   return argument.integers[std::min(i, argument.integers.size() - 1)];
@@ -88,12 +94,14 @@ double bytes_of(std::span<const TensorArgument> tensors) {
   double sum = 0;
   std::unordered_set<std::uint64_t> seen;
   for (const TensorArgument& tensor : tensors)
+    // Tensors that share memory count once; memory 0: unknown, counts always.
     if (tensor.on_gpu && (tensor.memory == 0 || seen.insert(tensor.memory).second)) sum += bytes_of(tensor);
   return sum;
 }
 
 const TensorArgument* largest(const FrameworkCall& call) {
   const TensorArgument* best = nullptr;
+  // Outputs are used only if no input is usable.
   for (const auto tensors : {call.inputs, call.outputs}) {
     for (const TensorArgument& tensor : tensors) {
       if (!tensor.on_gpu || tensor.dtype == DType::unknown) continue;
@@ -105,6 +113,7 @@ const TensorArgument* largest(const FrameworkCall& call) {
 }
 
 DType product_dtype(const FrameworkCall& call, DType dtype) {
+  // Only matrix units have TF32, so this applies to GEMMs and convolutions.
   return dtype == DType::fp32 && call.tf32_allowed ? DType::tf32 : dtype;
 }
 

@@ -1,4 +1,4 @@
-// Inductor's kernels carry the operators that they were fused of in their names.
+// Kernels fused by Inductor, which have the fused operators in their names.
 #include <algorithm>
 
 #include "stepcast/base/text.h"
@@ -7,7 +7,7 @@
 namespace stepcast {
 namespace {
 
-// "aten::" in front and looked up as written: what Inductor writes are names of ATen.
+// The row of a part: Inductor uses names of ATen, so "aten::" is prepended.
 const detail::OpRow* row_of_part(std::string_view part) {
   return detail::find_row(std::string("aten::").append(part));
 }
@@ -39,7 +39,7 @@ bool parse_fused_kernel_name(std::string_view name, FusedKernelName& out) {
   // The number of the kernel.
   while (!name.empty() && is_digit(name.back())) name.remove_suffix(1);
   if (name.ends_with('_')) name.remove_suffix(1);
-  // Names of operators hold underscores, also in front: the longest known one is taken.
+  // Names of operators may contain and begin with underscores: the longest known name is taken.
   while (!name.empty()) {
     std::size_t longest = 0;
     std::size_t words = 0;
@@ -49,7 +49,7 @@ bool parse_fused_kernel_name(std::string_view name, FusedKernelName& out) {
       if (row_of_part(name.substr(0, end)) != nullptr) longest = end;
     }
     if (longest == 0 && name.front() == '_') {
-      name.remove_prefix(1);  // the separator before a name without underscore in front
+      name.remove_prefix(1);  // the separator before a name without leading underscore
       continue;
     }
     if (longest == 0) {
@@ -65,7 +65,7 @@ bool parse_fused_kernel_name(std::string_view name, FusedKernelName& out) {
 
 namespace detail {
 
-// The pointers that a kernel takes are its inputs and, last, what it writes.
+// The arguments of a kernel are its inputs and, last, its output.
 Status fused_name_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   FusedKernelName fused;
   if (!parse_fused_kernel_name(call.name, fused)) return missing(call, "not a name of a fused kernel");
@@ -77,7 +77,7 @@ Status fused_name_rule(const FrameworkCall& call, const Rule&, OperationList& ou
   if (tensors.empty()) return missing(call, "its tensors are not recorded");
   using Kind = FusedKernelName::Kind;
   if (fused.kind == Kind::template_kernel && !fused.parts.empty()) {
-    // A template of one product; the others are its epilogue. The result comes last.
+    // A template of one GEMM; the other parts are its epilogue. The result comes last.
     for (const std::string_view part : fused.parts) {
       const OpRow* row = row_of_part(part);
       const bool product =
@@ -90,6 +90,7 @@ Status fused_name_rule(const FrameworkCall& call, const Rule&, OperationList& ou
       return row->rule.run(inner, row->rule, out);
     }
   }
+  // FLOPs per element are summed over the parts; one normalisation decides the class.
   double flops = 0;
   bool normalizes = false;
   for (const std::string_view part : fused.parts) {

@@ -6,10 +6,12 @@
 namespace stepcast::detail {
 namespace {
 
+// Whether a tensor may contain indices.
 bool is_index(const TensorArgument& tensor) {
   return tensor.dtype == DType::int64 || tensor.dtype == DType::int32;
 }
 
+// A copy between host and device, of the larger of both sizes.
 Status transfer_between(const TensorArgument& to, const TensorArgument& from, bool pinned,
                         OperationList& out) {
   const auto bytes = static_cast<std::int64_t>(std::min(std::max(bytes_of(to), bytes_of(from)), 1e18));
@@ -31,13 +33,13 @@ Status copy_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
     from = to;
     if (!call.outputs.empty()) to = &call.outputs.front();
   }
-  // Whether host memory is pinned is not recorded; code that asks not to wait has pinned it.
+  // Whether host memory is pinned is not recorded; code that asks for a non-blocking copy has pinned it.
   if (to->on_gpu != from->on_gpu) return transfer_between(*to, *from, flag_at(call, 2, false), out);
   const std::int64_t elements = to->elements();
   const std::int64_t inner = to->shape.empty() ? 1 : to->shape.back();
   const double to_size = element_size(to->dtype).value(), from_size = element_size(from->dtype).value();
   if (to->dtype != from->dtype && to_size > 0) {
-    // In elements of the narrower type: kernels that widen are others than those that narrow.
+    // In elements of the narrower type: widening and narrowing casts use different kernels.
     const bool widens = from_size > 0 && to_size > from_size;
     const double element = widens ? from_size : to_size;
     const double reads = static_cast<double>(from->elements()) * from_size /
@@ -55,7 +57,7 @@ Status copy_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   return Ok{};
 }
 
-// clone(x, memory_format): asked for a contiguous result, x was none.
+// clone(x, memory_format): if a contiguous result was requested, x was not contiguous.
 Status clone_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 0));
   constexpr std::int64_t kContiguous = 0, kPreserve = 1;  // c10::MemoryFormat
@@ -66,6 +68,7 @@ Status clone_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   return Ok{};
 }
 
+// Kind and moved tensor of a movement operator, by the positions of its rule.
 Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const MovementRule& details = rule.as<MovementRule>();
   const TensorArgument* moved = nullptr;
@@ -78,14 +81,14 @@ Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList&
   switch (shape.kind) {
     case MovementKind::gather:
     case MovementKind::scatter: {
-      // Rows that one index stands for lie together.
+      // The rows that one index selects are contiguous.
       const TensorArgument* index =
           details.index_at >= 0 ? tensor_at(call, static_cast<std::size_t>(details.index_at)) : nullptr;
       for (std::size_t i = 1; i < call.inputs.size() && index == nullptr; ++i)
         if (is_index(call.inputs[i]) || call.inputs[i].dtype == DType::boolean) index = &call.inputs[i];
       if (shape.kind == MovementKind::scatter && details.values_at >= 0 && index != nullptr &&
           tensor_at(call, static_cast<std::size_t>(details.values_at)) == nullptr) {
-        // A number is written wherever the index points.
+        // A scalar is written to every indexed position.
         shape.elements = index->elements();
       }
       if (index != nullptr && index->elements() > 0)
@@ -98,7 +101,7 @@ Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList&
   return Ok{};
 }
 
-// A number that the program waits for.
+// A scalar that the program waits for.
 Status to_host_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 0));
   if (!x->on_gpu) return Ok{};
@@ -109,7 +112,7 @@ Status to_host_rule(const FrameworkCall& call, const Rule&, OperationList& out) 
   return Ok{};
 }
 
-// "memcpy_h2d" and its like.
+// "memcpy_h2d" and similar events.
 Status transfer_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 0));
   out.push_back({TransferShape{.kind = rule.as<TransferRule>().kind,
@@ -141,7 +144,7 @@ Status embedding_bag_rule(const FrameworkCall& call, const Rule& rule, Operation
   if (forward) {
     shape.rows = table->shape[0];
     const TensorArgument* offsets = tensor_at(call, 2);
-    shape.bags = indices->shape[0];  // of two dimensions: one bag a row
+    shape.bags = indices->shape[0];  // two dimensions: one bag per row
     if (indices->shape.size() == 1 && offsets != nullptr) shape.bags = offsets->elements();
     if (!call.outputs.empty() && call.outputs.front().shape.size() == 2)
       shape.bags = call.outputs.front().shape[0];
@@ -156,8 +159,7 @@ Status embedding_bag_rule(const FrameworkCall& call, const Rule& rule, Operation
 }
 
 // Many tables in one kernel. In every version the order is: weights and placements, D_offsets, total_D,
-// max_D, hash_size_cumsum, its bits, indices, offsets; the backward is called with the arguments of its
-// forward.
+// max_D, hash_size_cumsum, its bits, indices, offsets. The backward has the arguments of its forward.
 Status table_batched_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   using Kind = CallArgument::Kind;
   std::size_t total_at = 0;
@@ -173,6 +175,7 @@ Status table_batched_rule(const FrameworkCall& call, const Rule& rule, Operation
   const std::int64_t bags = behind[2]->elements() - 1;
   if (tables < 1 || total_dim < 1 || bags < 0)
     return missing(call, "tables, dimensions or offsets are not positive");
+  // Elements of all weights give the mean number of rows.
   double weights = 0;
   DType dtype = DType::unknown;
   for (std::size_t i = 0; i < total_at; ++i) {

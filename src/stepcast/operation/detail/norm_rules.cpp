@@ -5,6 +5,7 @@
 
 namespace stepcast::detail {
 
+// Rows and columns by kind of normalisation.
 Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const NormRule& details = rule.as<NormRule>();
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, static_cast<std::size_t>(details.input_at), 1));
@@ -13,7 +14,7 @@ Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
   switch (shape.kind) {
     case NormKind::layer_norm:
     case NormKind::rms_norm: {
-      // The last dimensions, as many as the normalized shape has.
+      // The last dimensions, as many as the normalised shape has.
       std::size_t dims = 1;
       const auto at = static_cast<std::size_t>(details.shape_at);
       if (details.shape_at >= 0 && at < call.arguments.size() && !call.arguments[at].integers.empty())
@@ -42,6 +43,7 @@ Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
   return Ok{};
 }
 
+// Softmax over one dimension; all other dimensions are rows.
 Status softmax_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 1));
   const auto rank = static_cast<std::int64_t>(x->shape.size());
@@ -57,6 +59,7 @@ Status softmax_rule(const FrameworkCall& call, const Rule& rule, OperationList& 
   return Ok{};
 }
 
+// The largest tensor has the logits.
 Status cross_entropy_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const TensorArgument* logits = largest(call);
   if (logits == nullptr || logits->shape.empty()) return missing(call, "no logits");
@@ -66,8 +69,8 @@ Status cross_entropy_rule(const FrameworkCall& call, const Rule& rule, Operation
   return Ok{};
 }
 
-// Picks the log-probability of each target and adds them up; the backward sets as many elements of a gradient
-// that was filled with zeros.
+// Sums the log-probabilities of the targets. The backward sets one element per target in a gradient that was
+// filled with zeros.
 Status nll_loss_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const bool forward = rule.direction == Direction::forward;
   STEPCAST_ASSIGN(const TensorArgument* probabilities, need_tensor(call, forward ? 0 : 1, 1));

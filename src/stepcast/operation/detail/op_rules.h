@@ -1,6 +1,6 @@
-// How the rows of tables/framework_ops.csv turn a call into operations: one function per group of operators that
-// read their tensors alike. FLOPs per element are counted on the mathematical definition, a special function (exp, log,
-// tanh, erf, a root, a quotient) as one.
+// Rules that turn calls of the operators in tables/framework_ops.csv into operations: one function per group
+// of operators with the same arguments. FLOPs per element follow the mathematical definition; a special
+// function (exp, log, tanh, erf, a root, a quotient) counts as one.
 #pragma once
 
 #include <cstddef>
@@ -16,95 +16,112 @@
 
 namespace stepcast::detail {
 
-// What the rules of a group need to know about an operator; `..._at`: positions in its signature.
+// Parameters of the rules, per group. `..._at`: positions in the signature of an operator.
 
 enum class GemmForm : std::int8_t { mm, addmm, bmm, baddbmm, matmul, linear, mv, grouped, scaled, backward };
+// GEMM operators.
 struct ProductRule {
   GemmForm form = GemmForm::mm;
 };
+// Backward of a linear layer.
 struct ProductBackwardRule {
   bool bias = false;
 };
-// The orders in which convolutions take their arguments.
+// The argument orders of convolutions.
 enum class ConvolutionForm : std::int8_t {
   framework,  // x, w, bias, stride, padding, dilation, [transposed, output padding,] groups
   cudnn,      // x, w, padding, stride, dilation, groups
   miopen,     // x, w, bias, padding, stride, dilation, groups
-  depthwise,  // x, w, kernel size, bias, stride, padding, dilation; a group for each channel
+  depthwise,  // x, w, kernel size, bias, stride, padding, dilation; one group per channel
   backward,   // dy, x, w, bias sizes, stride, padding, dilation, transposed, output padding, groups, mask
   cudnn_backward,  // x, dy, w, padding, stride, dilation, groups
 };
 struct ConvolutionRule {
   ConvolutionForm form = ConvolutionForm::framework;
 };
+// Order of the dimensions of queries, keys and values.
 enum class HeadLayout : std::int8_t { heads_first, tokens_first, packed };
+// Fused attention.
 struct AttentionRule {
   HeadLayout layout = HeadLayout::heads_first;
-  int queries_at = 0;  // keys and values follow
-  int causal_at = -1;  // the flag; -1: always causal
+  int queries_at = 0;  // position of queries; keys and values follow
+  int causal_at = -1;  // position of the flag; -1: always causal
 };
+// Element-wise operators.
 struct PointwiseRule {
   ElementwiseFunction function = ElementwiseFunction::other;
   float flops = 1;   // per element
-  int operands = 0;  // backward: tensors that the forward read
+  int operands = 0;  // backward: number of tensors that the forward read
 };
+// Operators priced by their memory traffic.
 struct TrafficRule {
   KernelClass kernel_class = KernelClass::other;
   float flops = 0;  // per element
 };
+// Sums, means, maxima and similar.
 struct ReductionRule {
   float flops = 1;  // per element
 };
+// Normalisations.
 struct NormRule {
   NormKind kind = NormKind::layer_norm;
   int input_at = 0;
-  int shape_at = -1;  // the normalized shape (layer and RMS norm) or the number of groups; -1: neither
+  // Position of the normalised shape (layer and RMS norm) or the number of groups; -1: neither.
+  int shape_at = -1;
 };
+// Softmax.
 struct SoftmaxRule {
   SoftmaxKind kind = SoftmaxKind::plain;
-  int dim_at = -1;  // the dimension; -1: the last
+  int dim_at = -1;  // position of the dimension; -1: the last dimension
 };
+// Cross-entropy.
 struct CrossEntropyRule {
   bool fused = false;
 };
+// Copies, gathers and scatters.
 struct MovementRule {
   MovementKind kind = MovementKind::copy;
-  int values_at = -1;  // whose elements are moved; -1: the output's
-  int index_at = -1;   // -1: the first tensor that can be an index
+  int values_at = -1;  // position of the moved tensor; -1: the output
+  int index_at = -1;   // position of the index; -1: the first tensor that may be one
 };
+// Copies by the copy engine.
 struct TransferRule {
   MemcpyKind kind = MemcpyKind::none;
 };
+// Batched embedding tables.
 struct TableRule {
   bool fused_update = false;
 };
+// Optimizer steps.
 struct UpdateRule {
   OptimizerKind kind = OptimizerKind::adam;
 };
+// Sparse GEMM operators.
 enum class SparseForm : std::int8_t { matrix, sampled, compressed };
 struct SparseRule {
   SparseForm form = SparseForm::matrix;
 };
-// The operators it calls do the work; what they are is not known from its own tensors.
+// Only the operators that it calls do work, and its tensors do not determine it.
 struct WorksThroughOthers {};
 
+// The rule of a row.
 struct Rule {
   using Function = Status (*)(const FrameworkCall& call, const Rule& rule, OperationList& out);
   using Details =
       std::variant<std::monostate, ProductRule, ProductBackwardRule, ConvolutionRule, AttentionRule,
                    PointwiseRule, TrafficRule, ReductionRule, NormRule, SoftmaxRule, CrossEntropyRule,
                    MovementRule, TransferRule, TableRule, UpdateRule, SparseRule, WorksThroughOthers>;
-  Function run = nullptr;  // none: no work of its own
+  Function run = nullptr;  // null: no work
   std::string_view family;
   Direction direction = Direction::forward;
   Details details{};
 
-  // The details of a rule that is known to have these: each function below is given its own kind.
+  // The parameters as the type of the group, which every rule function knows.
   template <class T>
   [[nodiscard]] const T& as() const {
     return std::get<T>(details);
   }
-  // 1 where the rule does not say.
+  // FLOPs per element; 1 where the rule does not state them.
   [[nodiscard]] float flops_per_element() const {
     if (const auto* pointwise = std::get_if<PointwiseRule>(&details)) return pointwise->flops;
     if (const auto* traffic = std::get_if<TrafficRule>(&details)) return traffic->flops;
@@ -113,47 +130,54 @@ struct Rule {
   }
 };
 
+// A row of the table: operators with the same role and rule.
 struct OpRow {
-  std::string_view names;  // with ", " between them
+  std::string_view names;  // separated by ", "
   OpRole role;
   Rule rule;
 };
 
-// All rows of tables/framework_ops.csv.
+// All rows of tables/framework_ops.csv. Error: an invalid role or rule, with its line.
 [[nodiscard]] Result<std::vector<OpRow>> read_op_table();
-// Finds the row for any spelling that role_of describes; nullptr: unknown.
+// The row for any spelling that role_of() resolves; null: unknown.
 [[nodiscard]] const OpRow* find_row(std::string_view name);
 // The name without "autograd::engine::evaluate_function: ".
 [[nodiscard]] std::string_view without_engine_prefix(std::string_view name);
 
 // Reading calls ------------------------------------------------------------------------------------------
 
-// The tensor at a position of the signature; nullptr: none, or not a tensor.
+// The tensor at a position of the signature; null: missing, or not a tensor.
 [[nodiscard]] const TensorArgument* tensor_at(const FrameworkCall& call, std::size_t position);
-// The same, and it is on the GPU and has at least `dims` dimensions; an Error says what was expected.
+// The same with at least `dims` dimensions; an Error says what was expected.
 [[nodiscard]] Result<const TensorArgument*> need_tensor(const FrameworkCall& call, std::size_t position,
                                                         std::size_t dims);
+// The tensors of a list at a position; empty: missing.
 [[nodiscard]] std::span<const TensorArgument> tensors_at(const FrameworkCall& call, std::size_t position);
+// An integer at a position, else `otherwise`.
 [[nodiscard]] std::int64_t integer_at(const FrameworkCall& call, std::size_t position,
                                       std::int64_t otherwise);
-// Element `i` of the list at `position`; a list of one stands for all dimensions.
+// Element `i` of the list at `position`; a list of one applies to all dimensions.
 [[nodiscard]] std::int64_t list_item(const FrameworkCall& call, std::size_t position, std::size_t i,
                                      std::int64_t otherwise);
-// Of a whole or a real number.
+// An integer or real number at a position.
 [[nodiscard]] double number_at(const FrameworkCall& call, std::size_t position, double otherwise);
+// A boolean at a position, else `otherwise`.
 [[nodiscard]] bool flag_at(const FrameworkCall& call, std::size_t position, bool otherwise);
+// The error of a call without enough information.
 [[nodiscard]] Error missing(const FrameworkCall& call, std::string what);
 
+// Bytes of a tensor.
 [[nodiscard]] double bytes_of(const TensorArgument& tensor);
-// Of what is on the GPU, each piece of memory once.
+// Bytes of the tensors on the GPU, counting each piece of memory once.
 [[nodiscard]] double bytes_of(std::span<const TensorArgument> tensors);
-// The tensor on the GPU with the most elements, of the inputs, else of the outputs; nullptr: none.
+// The tensor on the GPU with the most elements, among the inputs, else the outputs; null: none.
 [[nodiscard]] const TensorArgument* largest(const FrameworkCall& call);
-// tf32 for fp32 where the call allows it.
+// Element type of a GEMM: tf32 for fp32 where the call allows it.
 [[nodiscard]] DType product_dtype(const FrameworkCall& call, DType dtype);
 
 // Groups -------------------------------------------------------------------------------------------------
 
+// Rule functions, one per group.
 using RuleFunction = Status(const FrameworkCall& call, const Rule& rule, OperationList& out);
 RuleFunction gemm_rule, linear_backward_rule, einsum_rule, convolution_rule, attention_rule;
 RuleFunction pointwise_rule, pointwise_backward_rule, foreach_rule, traffic_rule, reduction_rule,
@@ -164,6 +188,7 @@ RuleFunction embedding_rule, embedding_bag_rule, table_batched_rule, optimizer_r
 
 // Rows of the table --------------------------------------------------------------------------------------
 
+// Functions of the rules in the table; their arguments there are in this order.
 constexpr Rule nothing() { return {}; }
 constexpr Rule calls_others() { return {.details = WorksThroughOthers{}}; }
 
@@ -171,7 +196,7 @@ constexpr Rule product(GemmForm form) {
   const bool batched = form == GemmForm::bmm || form == GemmForm::baddbmm || form == GemmForm::grouped;
   return {.run = gemm_rule, .family = batched ? "batched_gemm" : "gemm", .details = ProductRule{form}};
 }
-// dC, A and B at the first positions.
+// dC, A and B are the first arguments.
 constexpr Rule product_backward(bool bias) {
   return {.run = linear_backward_rule,
           .family = "gemm",
@@ -203,7 +228,7 @@ constexpr Rule pointwise(ElementwiseFunction function = ElementwiseFunction::oth
           .family = family_of_elementwise(function),
           .details = PointwiseRule{function, flops}};
 }
-// `operands`: tensors that the forward read.
+// `operands`: number of tensors that the forward read.
 constexpr Rule pointwise_backward(ElementwiseFunction function = ElementwiseFunction::other, float flops = 1,
                                   int operands = 1) {
   return {.run = pointwise_backward_rule,

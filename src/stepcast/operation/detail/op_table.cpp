@@ -1,4 +1,4 @@
-// Reads tables/framework_ops.csv: operators of one role and rule in a row, with ", " between their names. A rule is a
+// Reads tables/framework_ops.csv: each row has operators of one role and rule, separated by ", ". A rule is a
 // function of op_rules.h with its arguments: "softmax(log_softmax, backward, 2)".
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ std::string_view to_string(SparseForm form) {
 std::string_view to_string(MemcpyKind kind) { return kTransferNames[kind]; }
 std::string_view to_string(bool truth) { return truth ? "true" : "false"; }
 
-// What stands in a rule's brackets.
+// The arguments in the brackets of a rule.
 class Arguments {
  public:
   explicit Arguments(std::string_view text) {
@@ -43,7 +43,7 @@ class Arguments {
     }
     wrong_ = !text.empty();
   }
-  // The value up to `Last` that a word names.
+  // The enumerator, up to `Last`, with the name of argument `i`; `otherwise` if it is missing.
   template <auto Last>
   decltype(Last) word(std::size_t i, decltype(Last) otherwise) {
     if (!take(i)) return otherwise;
@@ -53,11 +53,13 @@ class Arguments {
     wrong_ = true;
     return otherwise;
   }
+  // The same for a required argument.
   template <auto Last>
   decltype(Last) word(std::size_t i) {
     wrong_ = wrong_ || i >= size_;
     return word<Last>(i, Last);
   }
+  // A number, or `otherwise` if it is missing.
   template <class Number>
   Number number(std::size_t i, Number otherwise) {
     if (!take(i)) return otherwise;
@@ -65,10 +67,11 @@ class Arguments {
     wrong_ = wrong_ || !said;
     return said.value_or(otherwise);
   }
-  // All were taken, and all that were needed are there.
+  // Whether all arguments were used, and all required ones exist.
   [[nodiscard]] bool fit() const { return !wrong_ && taken_ >= size_; }
 
  private:
+  // Notes the use of argument `i`; returns whether it exists.
   bool take(std::size_t i) {
     taken_ = std::max(taken_, i + 1);
     return i < size_;
@@ -88,6 +91,7 @@ ElementwiseFunction function_of(A& a) {
   return a.word<ElementwiseFunction::rotary_unfused>(0, ElementwiseFunction::other);
 }
 
+// Rules by name.
 constexpr std::pair<std::string_view, Make> kRules[] = {
     {"nothing", [](A&) { return nothing(); }},
     {"calls_others", [](A&) { return calls_others(); }},

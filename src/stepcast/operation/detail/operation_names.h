@@ -1,4 +1,4 @@
-// Names of what operations are, as records, reports and rules of framework operators say them.
+// Names of enumerators in records, reports and rules of framework operators.
 #pragma once
 
 #include <string_view>
@@ -36,7 +36,8 @@ inline constexpr auto kMovementNames =
 inline constexpr auto kTransferNames = names<MemcpyKind::peer>(
     {"memset", "memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_h2h", "memcpy_peer"});
 
-// Arithmetic on single elements is one family: what differs is said by the shape.
+// Family of an element-wise function: plain arithmetic (add to power_scalar) is one family, and the shape has
+// the details.
 [[nodiscard]] constexpr std::string_view family_of_elementwise(ElementwiseFunction function) {
   const bool plain = function >= ElementwiseFunction::add && function <= ElementwiseFunction::power_scalar;
   return kElementwiseNames[plain ? ElementwiseFunction::other : function];

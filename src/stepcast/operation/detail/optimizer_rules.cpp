@@ -1,4 +1,4 @@
-// Optimizer steps and sparse products.
+// Optimizer steps and sparse GEMMs.
 #include <algorithm>
 
 #include "stepcast/operation/detail/op_rules.h"
@@ -13,7 +13,7 @@ Status optimizer_rule(const FrameworkCall& call, const Rule& rule, OperationList
   double parameters = 0;
   for (const TensorArgument& tensor : weights) parameters += static_cast<double>(tensor.elements());
   if (parameters < 1) return Ok{};
-  // Everything is read; everything but the gradients is written.
+  // Everything is read; everything except the gradients is written.
   const double read = bytes_of(call.inputs);
   const double written = read - bytes_of(gradients);
   out.push_back({OptimizerShape{.kind = rule.as<UpdateRule>().kind,
@@ -25,15 +25,15 @@ Status optimizer_rule(const FrameworkCall& call, const Rule& rule, OperationList
   return Ok{};
 }
 
-// The number of nonzeros is that of the stored values where the operator takes them, else the first whole
-// number among the arguments; how often rows are used again may follow as a real number.
+// The number of nonzeros is that of the stored values where the operator takes them, else the first integer
+// argument. A real number after it is the reuse of rows.
 Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const SparseForm form = rule.as<SparseRule>().form;
   SparseShape shape;
   DType dtype = DType::unknown;
   if (form == SparseForm::compressed) {
-    // (row?, rowptr, col, value?, ..., dense): the dense matrix comes last, the longest index lists its
-    // entries, the shortest its rows.
+    // (row?, rowptr, col, value?, ..., dense): the dense matrix comes last, the longest index lists the
+    // entries, the shortest the rows.
     const TensorArgument* dense = nullptr;
     std::int64_t entries = 0, starts = 0;
     for (const TensorArgument& tensor : call.inputs) {
@@ -63,8 +63,8 @@ Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& o
         shape.nonzeros = static_cast<double>(argument.integer);
     if (shape.nonzeros <= 0) return missing(call, "the number of nonzeros is not recorded");
     if (at == 1) {
-      // Only the products at the nonzeros of the first matrix are computed: rows and columns are both dense
-      // operands, and each nonzero takes `inner` products.
+      // Only the dot products at the nonzeros of the first matrix are computed: rows and columns are both
+      // dense operands, and each nonzero takes `inner` multiply-adds.
       shape = {.rows = left->shape[0],
                .inner = right->shape[1],
                .cols = left->shape[1],

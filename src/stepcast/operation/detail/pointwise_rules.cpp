@@ -1,4 +1,4 @@
-// Element-wise arithmetic, reductions, and what is only known by its traffic.
+// Element-wise arithmetic, reductions, and operators priced by their traffic.
 #include <algorithm>
 
 #include "stepcast/operation/detail/op_rules.h"
@@ -6,9 +6,10 @@
 namespace stepcast::detail {
 namespace {
 
+// part / whole; 0 for an empty whole.
 float ratio(double part, double whole) { return whole > 0 ? static_cast<float>(part / whole) : 0.0F; }
 
-// With one tensor operand the other is a number.
+// The scalar variant of a function if only one operand is a tensor.
 ElementwiseFunction with_scalar(ElementwiseFunction function, const FrameworkCall& call,
                                 std::int64_t elements) {
   int tensors = 0;
@@ -24,7 +25,7 @@ ElementwiseFunction with_scalar(ElementwiseFunction function, const FrameworkCal
   }
 }
 
-// mul(a, b, out=c) has c among its inputs and only writes it; mul_(c, b) reads it.
+// mul(a, b, out=c) has c among its inputs but only writes it; mul_(c, b) reads it.
 double bytes_read_by(const FrameworkCall& call) {
   const bool has_destination = call.inputs.size() > 1 && !call.outputs.empty() && !call.name.ends_with('_') &&
                                call.outputs.front().memory != 0 &&
@@ -34,6 +35,7 @@ double bytes_read_by(const FrameworkCall& call) {
 
 }  // namespace
 
+// Reads and writes in units of the largest tensor.
 Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const PointwiseRule& details = rule.as<PointwiseRule>();
   const TensorArgument* unit = largest(call);
@@ -49,7 +51,7 @@ Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList
                          .writes = call.outputs.empty() ? 1.0F : ratio(bytes_of(call.outputs), unit_bytes),
                          .flops_per_element = details.flops,
                          .inner = unit->shape.empty() ? 1 : unit->shape.back()};
-  // Masks are counted by the function itself: one byte an element.
+  // Masks are counted with the function: one byte per element.
   const double mask = element_size(unit->dtype).value() > 0 ? 1 / element_size(unit->dtype).value() : 0;
   if (details.function == ElementwiseFunction::dropout && shape.writes > 1)
     shape.writes = std::max(shape.writes - static_cast<float>(mask), 1.0F);
@@ -72,8 +74,8 @@ Status pointwise_backward_rule(const FrameworkCall& call, const Rule& rule, Oper
   return Ok{};
 }
 
-// aten::_foreach_add_ and its like: one kernel for a list of tensors; what it computes is what the operator
-// without "_foreach_" does.
+// aten::_foreach_add_ and similar: one kernel for a list of tensors, with the function of the operator
+// without "_foreach_".
 Status foreach_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   std::string_view base = call.name;
   const std::size_t at = base.find("_foreach_");
@@ -107,7 +109,7 @@ Status foreach_rule(const FrameworkCall& call, const Rule&, OperationList& out) 
                                .reads = ratio(bytes_of(call.inputs), unit_bytes),
                                .flops_per_element = of_each.flops},
                               unit->dtype));
-    // One list of tensors and a number.
+    // One list of tensors and a scalar.
     if (list.size() == call.inputs.size() && arithmetic) {
       FrameworkCall single = call;
       single.inputs = list.first(1);
@@ -117,6 +119,7 @@ Status foreach_rule(const FrameworkCall& call, const Rule&, OperationList& out) 
   return Ok{};
 }
 
+// All inputs read, all outputs written.
 Status traffic_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const TensorArgument* unit = largest(call);
   if (unit == nullptr) return missing(call, "no tensor with an element type");
@@ -131,9 +134,10 @@ Status traffic_rule(const FrameworkCall& call, const Rule& rule, OperationList& 
   return Ok{};
 }
 
+// Rows from the output, else from the dimensions argument.
 Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 0));
-  // Maxima and minima of two tensors are arithmetic.
+  // The maximum or minimum of two tensors is element-wise arithmetic.
   if (const TensorArgument* other = tensor_at(call, 1); other != nullptr && other->on_gpu)
     return pointwise_rule(
         call,
@@ -145,7 +149,7 @@ Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList
   if (!call.outputs.empty()) {
     rows = call.outputs.front().elements();
   } else if (call.arguments.size() > 1) {
-    // The dimensions that stay.
+    // The dimensions that are not reduced.
     const auto reduced = [&](std::size_t dim) {
       const CallArgument& dims = call.arguments[1];
       const auto rank = static_cast<std::int64_t>(x->shape.size());

@@ -1,4 +1,4 @@
-// Matrix products and convolutions.
+// GEMM and convolution operators.
 #include <algorithm>
 #include <string>
 
@@ -7,32 +7,36 @@
 namespace stepcast::detail {
 namespace {
 
+// Number of elements of some extents; saturates.
 std::int64_t product_of(std::span<const std::int64_t> extents) {
   return TensorArgument{{extents.begin(), extents.end()}, DType::unknown, true}.elements();
 }
+// The last extent, or one counted from the end.
 std::int64_t last(const TensorArgument& t, std::size_t from_end = 0) {
   return t.shape[t.shape.size() - 1 - from_end];
 }
 
+// Error unless two extents agree.
 Status must_agree(const FrameworkCall& call, std::string_view what, std::int64_t a, std::int64_t b) {
   if (a == b) return Ok{};
   return missing(call, std::string(what) + " of the operands are " + std::to_string(a) + " and " +
                            std::to_string(b) + ", expected the same");
 }
 
-// The element type of what is written, if it is another than that of the operands.
+// The element type of the output, if it differs from that of the operands; else unknown.
 DType output_dtype(const FrameworkCall& call, DType operands) {
   if (call.outputs.empty() || call.outputs.front().dtype == operands) return DType::unknown;
   return call.outputs.front().dtype;
 }
 
+// Adds a GEMM with the element types of the call.
 Status emit(const FrameworkCall& call, GemmShape shape, const TensorArgument& operand, OperationList& out) {
   if (shape.output == DType::unknown) shape.output = output_dtype(call, operand.dtype);
   out.push_back(gemm(shape, product_dtype(call, operand.dtype)));
   return Ok{};
 }
 
-// A [.., m, k] times B [k, n] or [.., k, n], as torch.matmul takes them.
+// A [.., m, k] times B [k, n] or [.., k, n], as in torch.matmul.
 Status matmul(const FrameworkCall& call, const TensorArgument& a, const TensorArgument& b, bool transposed_b,
               GemmShape shape, OperationList& out) {
   if (a.shape.empty() || b.shape.empty()) return missing(call, "an operand has no dimensions");
@@ -40,7 +44,7 @@ Status matmul(const FrameworkCall& call, const TensorArgument& a, const TensorAr
   std::int64_t b_rows = b.shape.size() == 1 ? b.shape[0] : last(b, transposed_b ? 0 : 1);
   if (b.shape.size() > 1) shape.n = last(b, transposed_b ? 1 : 0);
   if (b.shape.size() == 1) {
-    // The weight of a linear layer with one output may be a vector; so may the right side of a product.
+    // The weight of a linear layer with one output may be a vector; so may the right side of a GEMM.
     shape.n = 1;
     b_rows = b.shape[0];
   }
@@ -71,14 +75,14 @@ Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
     // addmm and baddbmm add a vector as the bias of a layer, or a whole matrix.
     const TensorArgument* c = tensor_at(call, 0);
     shape.bias = c != nullptr && c->shape.size() <= 1 && form == GemmForm::addmm;
-    // beta is the argument behind the operands; with 0 the matrix is not read.
+    // beta is the argument after the operands; if it is 0, the matrix is not read.
     shape.accumulates = c != nullptr && !shape.bias && number_at(call, 3, 1) != 0;
   }
   switch (form) {
     case GemmForm::linear: shape.bias = tensor_at(call, 2) != nullptr; break;
     case GemmForm::grouped: {
       if (a->shape.size() == 2 && b->shape.size() == 2) {
-        // The gradient of the weights: A [m, total] times B [total, n], a product for each group of `total`.
+        // The weight gradient: A [m, total] times B [total, n], one GEMM per group of `total`.
         const TensorArgument* ends = tensor_at(call, 2);
         const std::int64_t groups = ends == nullptr ? 0 : ends->elements();
         if (groups < 1) return missing(call, "the ends of the groups are not recorded");
@@ -115,6 +119,7 @@ Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
   return matmul(call, *a, *b, form == GemmForm::linear, shape, out);
 }
 
+// Both gradients and the bias gradient, from the gradient and both operands.
 Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* gradient, need_tensor(call, 0, 2));
   const TensorArgument* a = tensor_at(call, 1);
@@ -133,6 +138,7 @@ Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, Operati
   return Ok{};
 }
 
+// Letters in both operands and the result are batch dimensions, letters only in both operands are summed.
 Status einsum_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   const CallArgument* equation = nullptr;
   for (const CallArgument& argument : call.arguments)
@@ -167,7 +173,7 @@ Status einsum_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
 
 namespace {
 
-// Where the arguments of a convolution stand.
+// Positions of the arguments of a convolution.
 struct ConvolutionPositions {
   std::size_t x = 0, w = 1, stride = 3, padding = 4, dilation = 5;
 };
@@ -183,7 +189,7 @@ ConvolutionPositions positions_of(ConvolutionForm form) {
   return {};
 }
 
-// "same" keeps the extents; "valid" pads nothing.
+// "same" keeps the extents; "valid" means no padding.
 std::int64_t padding_at(const FrameworkCall& call, std::size_t position, std::int64_t kernel,
                         std::int64_t dilation) {
   if (position < call.arguments.size() && call.arguments[position].text == "same")
@@ -191,8 +197,8 @@ std::int64_t padding_at(const FrameworkCall& call, std::size_t position, std::in
   return list_item(call, position, 0, 0);
 }
 
-// Traces without the values of arguments show how a convolution strides and pads by the extents before (x) and
-// behind it (y) alone: the smallest padding with which they fit.
+// Infers stride and padding in traces without argument values, from the extents before (x) and after (y) the
+// convolution: the smallest padding that fits.
 void infer_stride(const TensorArgument* y, ConvolutionShape& shape) {
   if (y == nullptr || y->shape.size() < 3 || y->shape[1] != shape.out_channels) return;
   const std::int64_t out = y->shape.back();
@@ -210,12 +216,14 @@ void infer_stride(const TensorArgument* y, ConvolutionShape& shape) {
   }
 }
 
+// Whether the argument at a position is a list of integers or an integer.
 bool has_list(const FrameworkCall& call, std::size_t position) {
   return position < call.arguments.size() && (call.arguments[position].kind == CallArgument::Kind::integers ||
                                               call.arguments[position].kind == CallArgument::Kind::integer);
 }
 
-// The forward of a transposed convolution is the input gradient of the convolution that maps its output to its input.
+// The forward of a transposed convolution is the input gradient of the convolution from its output to its
+// input.
 Status transpose(const FrameworkCall& call, const TensorArgument& x, ConvolutionShape& shape,
                  Direction& direction) {
   const bool forward = direction == Direction::forward;
@@ -273,8 +281,8 @@ Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationLi
   if (transposed) {
     STEPCAST_TRY(transpose(call, *x, shape, direction));
   } else if (form == ConvolutionForm::backward) {
-    // The last argument tells which of the gradients of x, w and bias are wanted: the first layer needs none
-    // of its input.
+    // The last argument says which gradients of x, w and bias are computed: the first layer of a network
+    // needs no input gradient.
     const std::size_t mask_at = at.dilation + 4;
     const bool wants_input = list_item(call, mask_at, 0, 1) != 0;
     const bool wants_weight = list_item(call, mask_at, 1, 1) != 0;

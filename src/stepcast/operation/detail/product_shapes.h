@@ -1,4 +1,4 @@
-// What is known of operations that multiply matrices.
+// Device-independent properties of operations that multiply matrices.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 namespace stepcast::detail {
 
+// See shape_traits.h for the members.
 template <>
 struct ShapeTraits<GemmShape> {
   static constexpr auto fields() {
@@ -42,7 +43,7 @@ struct ShapeTraits<GemmShape> {
     const double result = s.output == DType::unknown ? of.element : element_size(s.output).value();
     const double flops = 2 * c * real_of(s.k);
     if (of.forward()) {
-      // The bias is added where the product is written: no matrix work and no second pass.
+      // The bias is added where the result is written: no matrix work and no second pass.
       const double bias = s.bias ? real_of(s.n) * of.element : 0;
       return make_work(flops, a + b + bias + (s.accumulates ? c * result : 0), c * result, 1, true);
     }
@@ -56,7 +57,7 @@ struct ShapeTraits<GemmShape> {
     return work;
   }
   static GemmShape smallest(GemmShape s) {
-    s.batch = s.batch > 1 ? 2 : 1;  // one product alone is another family
+    s.batch = s.batch > 1 ? 2 : 1;  // a single GEMM is another family
     s.m = s.n = s.k = 16;
     return s;
   }
@@ -65,6 +66,7 @@ struct ShapeTraits<GemmShape> {
   }
 };
 
+// Fused attention.
 template <>
 struct ShapeTraits<AttentionShape> {
   static constexpr auto fields() {
@@ -95,7 +97,7 @@ struct ShapeTraits<AttentionShape> {
     if (s.kernel != AttentionKernel::any) out += fmt::format(" {}", to_string(s.kernel));
     return out;
   }
-  // What no single field tells.
+  // Constraints between fields.
   static std::string problem(const AttentionShape& s) {
     if (s.key_value_heads == 0 || s.heads % s.key_value_heads == 0) return {};
     return fmt::format("key_value_heads = {} (must divide heads = {})", s.key_value_heads, s.heads);
@@ -114,23 +116,23 @@ struct ShapeTraits<AttentionShape> {
     const double log_sum_exp = heads * real_of(s.query_length) * kBytesOfStatistic;
     const double pairs = heads * pairs_of(s);
     if (of.forward()) return make_work(2 * pairs * (d + dv), q + k + v, o + log_sum_exp, 1, true);
-    // Q K^T again, dP = dO V^T, dV = P^T dO, dQ = dS K, dK = dS^T Q. Kernels: the row sums of dO * O, the
-    // gradients, the conversion of dQ from its accumulator.
+    // Q K^T again, dP = dO V^T, dV = P^T dO, dQ = dS K, dK = dS^T Q. Kernels: row sums of dO * O, the
+    // gradients, and the conversion of dQ from its accumulator.
     return make_work(2 * pairs * (3 * d + 2 * dv), q + k + v + 2 * o + log_sum_exp, q + k + v, 3, true);
   }
-  // Keys of one head that any query sees.
+  // Keys of one head that at least one query attends to.
   static double keys_in_reach(const AttentionShape& s) {
     if (s.window <= 0) return real_of(s.key_length);
     return std::min(real_of(s.key_length), real_of(s.window) + std::max(real_of(s.query_length) - 1, 0.0));
   }
-  // Scores of one head that are computed. The last query is aligned with the last key.
+  // Computed scores of one head. The last query is aligned with the last key.
   static double pairs_of(const AttentionShape& s) {
     const double queries = real_of(s.query_length);
     const double keys = real_of(s.key_length);
     const double limit = s.window > 0 ? std::min(real_of(s.window), keys) : keys;
     if (!s.causal) return queries * limit;
-    // Query i sees x = keys - queries + 1 + i of them: x runs from `first` to `keys` in steps of one, and
-    // counts as nothing below 0 and as `limit` above it.
+    // Query i attends to x = keys - queries + 1 + i keys: x runs from `first` to `keys` in steps of one, is 0
+    // below 0 and limited to `limit`.
     const double first = std::max(keys - queries + 1, 1.0);
     const double grows_until = std::min(limit, keys);
     const double growing = std::max(grows_until - first + 1, 0.0);
@@ -148,6 +150,7 @@ struct ShapeTraits<AttentionShape> {
   }
 };
 
+// Convolution in one or two dimensions.
 template <>
 struct ShapeTraits<ConvolutionShape> {
   static constexpr auto fields() {
@@ -172,7 +175,7 @@ struct ShapeTraits<ConvolutionShape> {
         s.batch, s.in_channels, s.out_channels, s.height, s.width, s.kernel_height, s.kernel_width, s.stride,
         s.padding, s.dilation, s.groups);
   }
-  // What no single field tells.
+  // Constraints between fields.
   static std::string problem(const ConvolutionShape& s) {
     if (s.in_channels % s.groups != 0 || s.out_channels % s.groups != 0)
       return fmt::format("groups = {} (must divide in_channels = {} and out_channels = {})", s.groups,
@@ -184,7 +187,7 @@ struct ShapeTraits<ConvolutionShape> {
   }
   static Work work(const ConvolutionShape& s, const AskedWork& of) {
     const double out_pixels = real_of(s.out_height()) * real_of(s.out_width());
-    // A stride beyond the kernel jumps over pixels.
+    // A stride larger than the kernel skips pixels.
     const double touched = std::min(real_of(s.height), real_of(s.out_height()) * real_of(s.kernel_height)) *
                            std::min(real_of(s.width), real_of(s.out_width()) * real_of(s.kernel_width));
     const double in_channels = real_of(s.batch) * real_of(s.in_channels);
@@ -214,6 +217,7 @@ struct ShapeTraits<ConvolutionShape> {
   }
 };
 
+// Sparse GEMM.
 template <>
 struct ShapeTraits<SparseShape> {
   static constexpr auto fields() {
@@ -236,10 +240,10 @@ struct ShapeTraits<SparseShape> {
     const double entry = of.element + kBytesOfIndex;
     const double row_starts = (real_of(s.rows) + 1) * kBytesOfIndex;
     const double sparse = s.nonzeros * entry + row_starts;
-    // A row of D is fetched once for every 1 + reuse times it is used; at the least once if it is used.
+    // A row of D is fetched once per 1 + reuse uses; without a known reuse once if it is used.
     const double fetched = s.reuse > 0 ? s.nonzeros / (1 + s.reuse) : std::min(s.nonzeros, real_of(s.inner));
     const double row_of_d = real_of(s.cols) * (s.sparse_result ? entry : of.element);
-    // Products of sparse matrices: as large as the result can be, when no two products meet.
+    // Two sparse matrices: the largest possible result, where no two terms coincide.
     const double result =
         s.sparse_result ? s.nonzeros * row_of_d + row_starts : real_of(s.rows) * real_of(s.cols) * of.element;
     const double flops = 2 * s.nonzeros * real_of(s.cols);

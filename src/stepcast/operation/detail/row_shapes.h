@@ -1,4 +1,4 @@
-// What is known of operations on rows.
+// Device-independent properties of operations on rows.
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@
 
 namespace stepcast::detail {
 
+// Normalisation.
 template <>
 struct ShapeTraits<NormShape> {
   static constexpr auto fields() {
@@ -33,12 +34,12 @@ struct ShapeTraits<NormShape> {
     const double tensor = elements * of.element;
     const bool batch_norm = s.kind == NormKind::batch_norm;
     const bool rms = s.kind == NormKind::rms_norm;
-    // A weight, and except for RMS norm a bias, for each channel of batch norm and each column of the others.
+    // Parameters: a weight, and except for RMS norm a bias, per channel (batch norm) or per column (others).
     const double parameters = real_of(batch_norm ? s.rows : s.cols) * of.element;
     // Per row: 1 / root mean square, or mean and 1 / standard deviation.
     const double statistics = real_of(s.rows) * kBytesOfStatistic * (rms ? 1 : 2);
     if (!s.fused && rms) {
-      // Norm of the rows, quotient, product with the weight; backward repeats each for its operands.
+      // Norm of the rows, quotient, multiplication by the weight; backward repeats each for its operands.
       return of.forward() ? make_work(elements * 4, 3 * tensor + parameters, 2 * tensor, 5)
                           : make_work(elements * 12, 10 * tensor + parameters, 6 * tensor, 14);
     }
@@ -50,8 +51,8 @@ struct ShapeTraits<NormShape> {
                        tensor + statistics + running);
     }
     // Layer norm: 2 for the normalised x, 1 for dy * weight, 3 for the two sums, 4 for dx, 3 for the
-    // gradients of weight and bias. Batch norm sums before it multiplies with the weight. RMS norm: 1, 1, 2,
-    // 3, 2.
+    // gradients of weight and bias. Batch norm sums before the multiplication by the weight. RMS norm: 1, 1,
+    // 2, 3, 2.
     const double flops_per_element = rms ? 9 : batch_norm ? 9 : 13;
     return make_work(elements * flops_per_element, 2 * tensor + parameters + statistics,
                      tensor + parameters * (rms ? 1 : 2), batch_norm ? 1 : 2);
@@ -66,6 +67,7 @@ struct ShapeTraits<NormShape> {
   }
 };
 
+// Softmax.
 template <>
 struct ShapeTraits<SoftmaxShape> {
   static constexpr auto fields() {
@@ -88,7 +90,8 @@ struct ShapeTraits<SoftmaxShape> {
     // Above the diagonal nothing is read; the zeros there are written.
     if (masked) computed = real_of(s.rows) * (real_of(s.cols) + 1) / 2;
     const double scale = masked ? computed : 0;
-    // Maximum, difference, exponential, sum, quotient; backward: product, sum, difference, product.
+    // Maximum, difference, exponential, sum, quotient; backward: multiplication, sum, difference,
+    // multiplication.
     if (of.forward()) return make_work(5 * computed + scale, computed * of.element, all * of.element);
     return make_work(4 * computed + scale, 2 * computed * of.element, all * of.element);
   }
@@ -100,6 +103,7 @@ struct ShapeTraits<SoftmaxShape> {
   static bool grow(SoftmaxShape& s, const BatchGrowth& batch, Direction, bool) { return batch.grow(s.rows); }
 };
 
+// Cross-entropy.
 template <>
 struct ShapeTraits<CrossEntropyShape> {
   static constexpr auto fields() {
@@ -124,7 +128,7 @@ struct ShapeTraits<CrossEntropyShape> {
       return make_work(5 * logits, tensor + targets + real_of(s.rows) * of.element, tensor + losses, 3);
     }
     if (s.fused) return make_work(3 * logits, tensor + targets + 2 * losses, tensor);
-    // The gradient of the log-probabilities is a tensor of its own: filled, set at the targets, read back.
+    // The gradient of the log-probabilities is a separate tensor: filled, set at the targets, read back.
     return make_work(3 * logits, 2 * tensor + targets + losses, 2 * tensor, 3);
   }
   static CrossEntropyShape smallest(CrossEntropyShape s) {
@@ -137,6 +141,7 @@ struct ShapeTraits<CrossEntropyShape> {
   }
 };
 
+// Reductions.
 template <>
 struct ShapeTraits<ReductionShape> {
   static constexpr auto fields() {

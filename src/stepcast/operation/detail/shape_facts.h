@@ -1,4 +1,4 @@
-// What the traits of shapes are written in.
+// Building blocks of the traits of shapes.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,15 @@
 
 namespace stepcast {
 
+// No minimum.
 inline constexpr double kAnyValue = -std::numeric_limits<double>::infinity();
 
+// A field of a shape, with its minimum.
 template <class Shape, class Value>
 struct ShapeField {
   std::string_view name;
   Value Shape::*member;
-  double least = kAnyValue;  // of a number
+  double least = kAnyValue;  // minimum of a number
 };
 template <class Shape, class Value>
 ShapeField(std::string_view, Value Shape::*, double) -> ShapeField<Shape, Value>;
@@ -27,7 +29,7 @@ ShapeField(std::string_view, Value Shape::*) -> ShapeField<Shape, Value>;
 
 namespace stepcast::detail {
 
-// See shape_traits.h.
+// Primary template without definition; see shape_traits.h.
 template <class Shape>
 struct ShapeTraits;
 
@@ -36,21 +38,23 @@ inline constexpr double kBytesOfIndex = 8;
 inline constexpr double kBytesOfMask = 1;
 inline constexpr double kBytesOfStatistic = 4;
 
+// An extent as a double.
 constexpr double real_of(std::int64_t value) { return static_cast<double>(value); }
 
+// Work from plain numbers.
 inline Work make_work(double flops, double bytes_read, double bytes_written, std::int64_t kernels = 1,
                       bool matrix = false) {
   return {Flops{flops}, matrix, Bytes{bytes_read}, Bytes{bytes_written}, kernels};
 }
 
-// Which part of an operation is asked for.
+// The requested part of an operation.
 struct AskedWork {
   DType dtype;
   Direction direction;
-  double element = element_size(dtype).value();
+  double element = element_size(dtype).value();  // bytes
 
   [[nodiscard]] bool forward() const { return direction == Direction::forward; }
-  // A direction that stands for one of the two gradients of a product.
+  // Whether the direction includes the input gradient, and the weight gradient, of a GEMM or convolution.
   [[nodiscard]] bool wants_input_gradient() const { return direction != Direction::weight_gradient; }
   [[nodiscard]] bool wants_weight_gradient() const { return direction != Direction::input_gradient; }
 };

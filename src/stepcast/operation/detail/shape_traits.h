@@ -1,13 +1,16 @@
-// All that is known of a shape whatever device runs it, one struct per shape: ShapeTraits<GemmShape> and so on, each with
+// The device-independent properties of a shape, one struct per shape: ShapeTraits<GemmShape> and so on, each
+// with
 //
-//   fields()            its members, once: name, pointer, least value. What tells operations apart, what is hashed and
-//                       what is checked is this list, in the order of the declarations
+//   fields()            the members of the shape: name, pointer, minimum. Comparison, hashing and checks use
+//                       this list, in the order of the declarations
 //   family, kernel_class, describe, problem      see operation.h
-//   work                what it has to do at the least; docs/operations.md writes the same formulas for people
-//   smallest            the least work that the same kernel is launched for: one block
-//   grow                a shape of more samples; `batch` knows which extents count samples. False: nothing of it grows
+//   work                the minimum work; docs/operations.md has the same formulas
+//   smallest            the shape for which the same kernel runs a single block
+//   grow                the shape for more samples; `batch` knows the extents that count samples. False: no
+//                       extent counts them
 //
-// A shape without one of them does not compile. cost/detail/shape_cost.h has what depends on the device.
+// A shape that lacks one of them does not compile. Device-dependent properties are in
+// cost/detail/shape_cost.h.
 #pragma once
 
 #include <tuple>
@@ -20,7 +23,7 @@
 
 namespace stepcast::detail {
 
-// The traits of a shape at hand.
+// ShapeTraits of a shape with reference and const removed, for std::visit.
 template <class Shape>
 using TraitsOf = ShapeTraits<std::remove_cvref_t<Shape>>;
 

@@ -1,4 +1,4 @@
-// What is known of operations that stream data, element by element or row by row of tables.
+// Device-independent properties of operations that stream data: element by element, or by rows of tables.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 namespace stepcast::detail {
 
+// Element-wise arithmetic; see shape_traits.h for the members.
 template <>
 struct ShapeTraits<ElementwiseShape> {
   static constexpr auto fields() {
@@ -48,11 +49,12 @@ struct ShapeTraits<ElementwiseShape> {
       return make_work(flops, elements * reads * of.element + (writes_mask ? 0 : mask_bytes),
                        elements * writes * of.element + (writes_mask ? mask_bytes : 0));
     }
-    double in = writes, out = reads;  // gradient in, gradient out
+    // Default: bytes of the output's gradient in, of the inputs' gradients out.
+    double in = writes, out = reads;
     switch (s.function) {
-      // Where a residual forks, the gradients of both branches are added up.
+      // Where a residual forks, the gradients of both branches are added.
       case ElementwiseFunction::residual_add: in = reads, out = writes; break;
-      // The gradient is the same for every operand: at most it is copied once.
+      // The gradient is equal for every operand: it is copied at most once.
       case ElementwiseFunction::add: out = writes; break;
       case ElementwiseFunction::add_scalar:
       case ElementwiseFunction::multiply_scalar:
@@ -78,6 +80,7 @@ struct ShapeTraits<ElementwiseShape> {
   }
 };
 
+// Data movement within the device.
 template <>
 struct ShapeTraits<MovementShape> {
   static constexpr auto fields() {
@@ -113,6 +116,7 @@ struct ShapeTraits<MovementShape> {
   }
 };
 
+// Embedding lookups.
 template <>
 struct ShapeTraits<LookupShape> {
   static constexpr auto fields() {
@@ -134,7 +138,7 @@ struct ShapeTraits<LookupShape> {
     if (s.fused_update) out += " fused_update";
     return out;
   }
-  // What no single field tells.
+  // Constraints between fields.
   static std::string problem(const LookupShape& s) {
     if (s.distinct_fraction <= 1) return {};
     return fmt::format("distinct_fraction = {:g} (must be at most 1)", s.distinct_fraction);
@@ -149,13 +153,12 @@ struct ShapeTraits<LookupShape> {
     const double sums = std::max(lookups - bags, 0.0) * real_of(s.dim);
     if (of.forward()) return make_work(sums, indices + touched, bags * row);
     const double scatter_adds = lookups * real_of(s.dim);
-    // Sorting the indices, joining equal ones, the update itself.
+    // Kernels: sorting of the indices, joining of equal ones, and the update.
     if (s.fused_update) return make_work(2 * scatter_adds, indices + bags * row + touched, touched, 4);
     const double gradient = s.rows > 0 ? real_of(s.tables) * real_of(s.rows) * row : touched;
     return make_work(scatter_adds, indices + bags * row, gradient, 2);
   }
-  // Rows of all tables that are fetched at least once; where it is not known, as many as uniformly drawn
-  // indices touch on average.
+  // Distinct rows over all tables; if unknown, the expected number for uniformly drawn indices.
   static double distinct_rows(const LookupShape& s) {
     const double lookups_of_table = real_of(s.bags) * s.pooling;
     const double rows = real_of(s.rows);
@@ -177,6 +180,7 @@ struct ShapeTraits<LookupShape> {
   static bool grow(LookupShape& s, const BatchGrowth& batch, Direction, bool) { return batch.grow(s.bags); }
 };
 
+// Optimizer steps.
 template <>
 struct ShapeTraits<OptimizerShape> {
   static constexpr auto fields() {
@@ -203,8 +207,9 @@ struct ShapeTraits<OptimizerShape> {
                      n * static_cast<double>(s.bytes_read_per_parameter),
                      n * static_cast<double>(s.bytes_written_per_parameter), optimizer_kernels(s));
   }
+  // Launches of an implementation.
   static std::int64_t optimizer_kernels(const OptimizerShape& s) {
-    // PyTorch's multi_tensor_apply: at most 320 chunks of 65,536 elements and a few dozen tensors a launch.
+    // PyTorch's multi_tensor_apply: at most 320 chunks of 65,536 elements and a few dozen tensors per launch.
     constexpr std::int64_t kElementsOfLaunch = 320LL * 65536, kTensorsOfLaunch = 36;
     const auto launches =
         std::max<std::int64_t>(1, std::max((s.parameters + kElementsOfLaunch - 1) / kElementsOfLaunch,
@@ -221,6 +226,7 @@ struct ShapeTraits<OptimizerShape> {
   static bool grow(OptimizerShape&, const BatchGrowth&, Direction, bool) { return false; }
 };
 
+// Copies by the copy engine.
 template <>
 struct ShapeTraits<TransferShape> {
   static constexpr auto fields() {
@@ -247,6 +253,7 @@ struct ShapeTraits<TransferShape> {
   }
 };
 
+// Work known only by its amounts; all of them grow with the samples.
 template <>
 struct ShapeTraits<AmountShape> {
   static constexpr auto fields() {

@@ -9,23 +9,28 @@
 
 #include "stepcast/base/units.h"
 
+// Tables of the numeric figures of platform files.
+
 namespace stepcast::detail {
 namespace {
 
+// Units in the keys of figures (_GBps, _TFLOPs, _Gbps), in bytes or FLOP per second.
 constexpr double kGB = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kGbit = 1e9 / 8;
 
+// Characters of the shortest text of a number.
 std::size_t text_length(double x) {
   std::array<char, 32> buffer{};
   return static_cast<std::size_t>(std::to_chars(buffer.data(), buffer.data() + buffer.size(), x).ptr -
                                   buffer.data());
 }
 
-// Makes entries of a table: the members of a group are quantities or counts, optional or not.
+// Builds the rows of a table from pointers to members: quantities or counts, optional or required.
 template <class Group>
 class Table {
  public:
+  // A required quantity; 0 counts as not stated.
   template <class Quantity>
   Table& required(std::string key, double unit, double largest, Quantity Group::*member) {
     rows.push_back({std::move(key), unit, largest, false, true,
@@ -36,6 +41,7 @@ class Table {
                     [member](Group& g, std::optional<double> x) { g.*member = Quantity{x.value_or(0)}; }});
     return *this;
   }
+  // An optional quantity or plain number; setting std::nullopt removes it.
   template <class Quantity>
   Table& optional(std::string key, double unit, double largest, std::optional<Quantity> Group::*member) {
     rows.push_back({std::move(key), unit, largest, false, false,
@@ -51,6 +57,7 @@ class Table {
                     }});
     return *this;
   }
+  // A required whole number; removing it sets it to 1.
   Table& count(std::string key, double largest, std::uint32_t Group::*member) {
     rows.push_back({std::move(key), 1, largest, true, true,
                     [member](const Group& g) -> std::optional<double> { return g.*member; },
@@ -59,6 +66,7 @@ class Table {
                     }});
     return *this;
   }
+  // An optional whole number; setting std::nullopt removes it.
   Table& optional_count(std::string key, double largest, std::optional<std::uint32_t> Group::*member) {
     rows.push_back({std::move(key), 1, largest, true, false,
                     [member](const Group& g) -> std::optional<double> {
@@ -71,6 +79,7 @@ class Table {
                     }});
     return *this;
   }
+  // A rate per dtype, optional: "peak_bf16_TFLOPs".
   Table& peak(std::string_view prefix, DType dtype,
               std::array<std::optional<FlopsPerSecond>, kDTypeCount> Group::*member) {
     const auto index = static_cast<std::size_t>(dtype);
@@ -88,6 +97,8 @@ class Table {
   std::vector<Figure<Group>> rows;
 };
 
+// In the order of the files: peaks by dtype, then memory, SMs and times. The limits only catch wrong units:
+// they are far above any device.
 std::vector<Figure<Device>> make_device_figures() {
   Table<Device> table;
   for (const DType dtype : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8,
@@ -111,6 +122,7 @@ std::vector<Figure<Device>> make_device_figures() {
 
 }  // namespace
 
+// Tries the five doubles around value / unit.
 double shortest_quotient(double value, double unit) {
   const double near = value / unit;
   double best = near;

@@ -18,7 +18,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Reads the figures of a group that the object states, and where each is from. What it does not state stays.
+// Reads the figures that the object of a group states, with their sources. Other figures stay unchanged.
 template <class Group>
 class GroupReader {
  public:
@@ -26,6 +26,8 @@ class GroupReader {
               std::span<const std::string_view> others)
       : o_(object), group_(group), figures_(figures), others_(others) {}
 
+  // Reads all figures; null removes an optional one. Errors: another kind of value, or a value outside of the
+  // limits.
   Status figures() {
     for (const Figure<Group>& figure : figures_) {
       const JsonValue* member = o_.take(figure.key);
@@ -48,9 +50,9 @@ class GroupReader {
     }
     return Ok{};
   }
-  // For what is no plain number.
+  // Notes a stated member that is not a plain number, for sources().
   void state(std::string_view key) { stated_.emplace(key); }
-  // A list or a choice that null takes away; of what the object says otherwise read(member) makes `value`.
+  // A list or choice that null removes. Otherwise read(member) parses it into `value`.
   template <class Value, class Read>
   Status nullable(std::string_view key, Value& value, const Read& read) {
     const JsonValue* member = o_.take(key);
@@ -65,7 +67,8 @@ class GroupReader {
     return Ok{};
   }
 
-  // Last: it looks at what was stated.
+  // Reads `sources`. Call it last: it assigns sources to the stated figures and removes those of removed
+  // figures.
   Status sources(const Documents& documents) {
     std::optional<Provenance> fallback;
     std::map<std::string, Provenance, std::less<>> by_key;
@@ -85,6 +88,7 @@ class GroupReader {
         }
       }
     }
+    // A figure that this file states must not keep the source of an inherited value.
     for (const std::string& key : removed_) group_.sources.erase(key);
     for (const std::string& key : stated_) {
       if (by_key.contains(key)) continue;
@@ -100,12 +104,13 @@ class GroupReader {
   }
 
  private:
-  // A source of a figure that nobody states says nothing, and could not be written again.
+  // Sources of figures without a value are dropped, since they could not be written again.
   [[nodiscard]] bool is_given(std::string_view key) const {
     for (const Figure<Group>& figure : figures_)
       if (figure.key == key) return figure.get(group_).has_value();
     return true;
   }
+  // All keys that may have a source.
   [[nodiscard]] std::vector<std::string> known() const {
     std::vector<std::string> keys;
     for (const Figure<Group>& figure : figures_) keys.push_back(figure.key);
@@ -125,6 +130,7 @@ class GroupReader {
   std::vector<std::string> without_value_;
 };
 
+// [{"gpus": [0, 3], "bandwidth_GBps": 25}, ...].
 Status read_links(ObjectReader& o, const JsonValue& list, std::vector<Link>& links) {
   if (!list.is_array()) return o.wrong_kind("links", list, "a list of links");
   links.clear();
@@ -155,6 +161,7 @@ Status read_links(ObjectReader& o, const JsonValue& list, std::vector<Link>& lin
   return Ok{};
 }
 
+// Chips along each axis: [4, 4, 8].
 Status read_axes(ObjectReader& o, const JsonValue& list, std::vector<std::uint32_t>& axes) {
   const auto numbers = list.numbers();
   if (!numbers || numbers->empty() || numbers->size() > kMostTorusAxes ||
@@ -169,6 +176,7 @@ Status read_axes(ObjectReader& o, const JsonValue& list, std::vector<std::uint32
   return Ok{};
 }
 
+// The object node.intra.
 Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents) {
   GroupReader<IntraNode> group{o, intra, intra_figures(), kIntraOthers};
   std::string kind;
@@ -192,7 +200,7 @@ Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents)
   return o.finish();
 }
 
-// [{"nodes": 32, "oversubscription": 2}]
+// The list node.network.tiers: [{"nodes": 32, "oversubscription": 2}].
 Status read_tiers(ObjectReader& o, const JsonValue& list, std::vector<NetworkTier>& tiers) {
   if (!list.is_array() || list.items().size() > kMostNetworkTiers)
     return o.wrong_kind("tiers", list, fmt::format("a list of at most {} tiers", kMostNetworkTiers));
@@ -211,6 +219,7 @@ Status read_tiers(ObjectReader& o, const JsonValue& list, std::vector<NetworkTie
   return Ok{};
 }
 
+// The object node.network.
 Status read_network(ObjectReader& o, Network& network, const Documents& documents) {
   GroupReader<Network> group{o, network, network_figures(), kNetworkOthers};
   if (const JsonValue* kind = o.take("kind")) {
@@ -253,6 +262,7 @@ Status read_node(ObjectReader& o, Node& node, const Documents& documents) {
   }
   if (const JsonValue* member = o.take("network")) {
     if (member->is_null()) {
+      // null removes an inherited network.
       node.network.reset();
     } else {
       STEPCAST_ASSIGN(ObjectReader network, ObjectReader::of(*member, o.path_of("network"), o.file()));

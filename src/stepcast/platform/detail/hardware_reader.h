@@ -1,4 +1,5 @@
-// Reads the device and the node of a platform file, over what another file says of them.
+// Readers of the device and node objects of a platform file. Stated members overwrite those that were read
+// from an extended file; others stay.
 #pragma once
 
 #include "stepcast/base/object_reader.h"

@@ -18,18 +18,22 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/platform/shipped_texts.h"
 
+// Inheritance between platform files: the base of the whole file, then of device, node and host; records by
+// key; and the sibling of an unmeasured device.
+
 namespace stepcast::detail {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLongestChain = 16;   // of files that extend each other
+constexpr std::size_t kLongestChain = 16;   // files that extend each other, in a chain
 constexpr std::size_t kMostFilesRead = 64;  // for one platform
-constexpr double kFarthestSibling = 2.1;    // of sibling_distance(), a factor of eight: assumed
-// The record that goes with kernels of short runs (cost/sustained_clock.h).
+constexpr double kFarthestSibling = 2.1;    // limit of sibling_distance(), a factor of eight: assumed
+// The record that is taken together with kernels of short runs (cost/sustained_clock.h).
 constexpr std::string_view kClockOfLongRuns = "sustained_clock";
 
-// A list of records over what is there: the same key replaces, twice the same key in one file is an error.
+// A list of records over inherited ones: an equal key replaces the inherited record; a repeated key within
+// one file is an error.
 template <class Record>
 Result<std::vector<Record>> merged_records(const JsonValue& list, std::string_view name,
                                            const std::string& file, std::vector<Record> inherited,
@@ -49,20 +53,21 @@ Result<std::vector<Record>> merged_records(const JsonValue& list, std::string_vi
   }
   for (Record& record : inherited) {
     std::string k = record.key();
-    by_key.emplace(std::move(k), std::move(record));  // does nothing where the file has its own
+    by_key.emplace(std::move(k), std::move(record));  // no effect where the file has such a record
   }
   std::vector<Record> records;
   for (auto& [unused, record] : by_key) records.push_back(std::move(record));
   return records;
 }
 
-// The member that is such a list; null if there is none.
+// The member as a list; null if missing.
 Result<const JsonValue*> take_list(ObjectReader& root, std::string_view name) {
   const JsonValue* member = root.take(name);
   if (member == nullptr || member->is_array()) return member;
   return root.wrong_kind(name, *member, "a list");
 }
 
+// Reads a list of records over `records`, if the file has it.
 template <class Record>
 Status read_records(ObjectReader& root, std::string_view name, std::vector<Record>& records,
                     const RecordSource& from, Result<Record> (*read)(ObjectReader&, const RecordSource&)) {
@@ -72,7 +77,7 @@ Status read_records(ObjectReader& root, std::string_view name, std::vector<Recor
   return Ok{};
 }
 
-// Only predictions from traces ask for them.
+// Overheads of shipped files are parsed on first use: only forecasts from traces need them.
 Status read_overheads(ObjectReader& root, Later<std::vector<OverheadRecord>>& records,
                       const RecordSource& from) {
   static constexpr std::string_view kName = "overheads";
@@ -86,6 +91,7 @@ Status read_overheads(ObjectReader& root, Later<std::vector<OverheadRecord>>& re
   return Ok{};
 }
 
+// A flag such as `inherit_models`: false drops the inherited records.
 Status read_inherit(ObjectReader& root, std::string_view key, const auto& forget) {
   bool inherit = true;
   STEPCAST_TRY(root.optional(key, inherit));
@@ -93,8 +99,8 @@ Status read_inherit(ObjectReader& root, std::string_view key, const auto& forget
   return Ok{};
 }
 
-// The models fitted on the device of `other` in place of those fitted on the device so far. Records of a sister of it
-// stay behind: who wants them extends that platform and takes the node of this one.
+// Replaces the models of the current device by those of the device of `other`. Records of relatives of that
+// device are not taken: for these a file has to extend the whole platform and take the node of this one.
 void take_models(Platform& platform, Platform& other) {
   std::erase_if(other.models, [&](const ModelRecord& m) { return m.device != other.device.name; });
   std::set<std::string> replaced;
@@ -106,13 +112,14 @@ void take_models(Platform& platform, Platform& other) {
   std::ranges::sort(platform.models, {}, &ModelRecord::name);
 }
 
-// What a list groups a platform by (list_platforms); it says nothing of the machine.
+// Checks `role`, which groups platforms in list_platforms() and is not a property of the machine.
 Status check_role(ObjectReader& o) {
   const JsonValue* role = o.take("role");
   if (role == nullptr || (role->is_text() && role->text() == kBenchmarkRole)) return Ok{};
   return o.wrong_kind("role", *role, fmt::format("`{}`, or nothing", kBenchmarkRole));
 }
 
+// Only the device of a file, without following `extends`.
 Result<Device> read_device_alone(const fs::path& file) {
   Device device;
   STEPCAST_ASSIGN(const PlatformDocument document, read_platform_document(file));
@@ -124,6 +131,7 @@ Result<Device> read_device_alone(const fs::path& file) {
   return device;
 }
 
+// Canonical path, for comparison of files.
 fs::path identity_of(const fs::path& file) {
   std::error_code failure;
   fs::path canonical = fs::weakly_canonical(file, failure);
@@ -201,7 +209,8 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
   const std::string& name = reference.text();
   fs::path base;
   if (is_path(name)) {
-    // A platform of unknown origin must not have other files read, and their words quoted.
+    // Only .json files may be extended: errors quote the text of a file, and a platform of unknown origin
+    // must not expose other files.
     if (!name.ends_with(".json"))
       return error_at(from, reference, path)
           .found(describe_value(reference))
@@ -246,7 +255,7 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
   return read_unchecked(known->second, base);
 }
 
-// Device, node and host, each from another file where it says so.
+// Device, node and host, each optionally from another file.
 Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const Documents& documents,
                                   bool notes_changes, Platform& platform) {
   const std::string name = file.string();
@@ -254,7 +263,7 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
     STEPCAST_ASSIGN(ObjectReader device, ObjectReader::of(*member, "device", name));
     if (const JsonValue* base = device.take("extends")) {
       STEPCAST_ASSIGN(Platform other, read_base(*base, "device.extends", file));
-      // Models go with the device that they were fitted on.
+      // Models belong to the device that they were fitted on.
       take_models(platform, other);
       platform.device = std::move(other.device);
       platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
@@ -268,7 +277,7 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
     if (const JsonValue* base = node.take("extends")) {
       STEPCAST_ASSIGN(Platform other, read_base(*base, "node.extends", file));
       platform.node = std::move(other.node);
-      platform.curves = std::move(other.curves);  // they were measured on that node
+      platform.curves = std::move(other.curves);  // measured on that node
       platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
     }
     const Node before = platform.node;
@@ -292,8 +301,8 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
   return Ok{};
 }
 
-// Measured relatives are the platforms beside the folder of the parts: NAME.json of kernels/NAME.json. The nearest one
-// that has kernels by type is taken.
+// Measured relatives are platforms in the folder above the parts: NAME.json for kernels/NAME.json. The
+// nearest one with kernels by type is taken.
 Status PlatformReader::take_sibling(const fs::path& base, Platform& platform) {
   if (models_ == Models::names || platform.device.architecture.empty()) return Ok{};  // a part has no device
   const fs::path folder = base.parent_path().parent_path();
@@ -324,7 +333,7 @@ Status PlatformReader::take_sibling(const fs::path& base, Platform& platform) {
   return Ok{};
 }
 
-// Records that were fitted, and which of those of other files stay.
+// Fitted records of the file and the inheritance flags.
 Status PlatformReader::read_fitted(ObjectReader& o, const RecordSource& from, Platform& platform) const {
   STEPCAST_TRY(read_inherit(o, "inherit_curves", [&] { platform.curves.clear(); }));
   STEPCAST_TRY(read_inherit(o, "inherit_models", [&] { platform.models.clear(); }));
@@ -349,12 +358,13 @@ Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document
     return o.wrong_kind("stepcast_platform", *version, "the version of the format, 1");
 
   open_.push_back(identity_of(file));
+  // Keeps `open_` correct on every return.
   struct Closing {
     std::vector<fs::path>& open;
     ~Closing() { open.pop_back(); }
   } const closing{open_};
 
-  static_cast<void>(o.take("$schema"));  // what editors complete by
+  static_cast<void>(o.take("$schema"));  // used by editors
   Platform platform;
   fs::path from;
   if (const JsonValue* base = o.take("extends")) {
@@ -373,7 +383,8 @@ Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document
   STEPCAST_ASSIGN(Documents documents, read_documents(o.take("documents"), name));
   const RecordSource records{std::make_shared<const Documents>(std::move(documents)), document.is_shipped};
 
-  // A part in a folder below was measured with what this file says of the machine.
+  // A part in the folder below was measured on the machine that this file describes, so its figures are not
+  // changes.
   const bool completes_part = !from.empty() && from.parent_path().parent_path() == file.parent_path();
   STEPCAST_TRY(read_parts(o, file, *records.documents, !document.is_shipped && !completes_part, platform));
   STEPCAST_TRY(read_fitted(o, records, platform));

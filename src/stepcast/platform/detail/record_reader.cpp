@@ -13,12 +13,16 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/platform/detail/figures.h"
 
+// Readers of curves, models and overheads in platform files.
+
 namespace stepcast::detail {
 
 namespace {
 
+// Limit that catches wrong figures; far above any machine.
 constexpr std::uint32_t kMostNodes = 1U << 24U;
 
+// A curve form under `key`, if present.
 Status read_form(ObjectReader& o, std::string_view key, CurveForm& form) {
   const JsonValue* member = o.take(key);
   if (member == nullptr) return Ok{};
@@ -29,6 +33,7 @@ Status read_form(ObjectReader& o, std::string_view key, CurveForm& form) {
   return entry.finish();
 }
 
+// {"message_bytes": [...], "time_us": [...]}: equal lengths, increasing sizes, positive times.
 Status read_knots(ObjectReader& o, std::vector<CurveKnot>& knots) {
   const JsonValue* member = o.take("knots");
   if (member == nullptr) return Ok{};
@@ -60,6 +65,7 @@ Status read_knots(ObjectReader& o, std::vector<CurveKnot>& knots) {
   return entry.finish();
 }
 
+// A list of residual quantiles, if present.
 Status read_residuals(ObjectReader& o, std::vector<ResidualQuantiles>& residuals) {
   const JsonValue* member = o.take("residuals");
   if (member == nullptr) return Ok{};
@@ -82,8 +88,10 @@ Status read_residuals(ObjectReader& o, std::vector<ResidualQuantiles>& residuals
   return Ok{};
 }
 
+// Figures of the platform at the time of a measurement, by path, where a later file changed them.
 constexpr std::string_view kMeasuredWith = "measured_with";
 
+// The member `provenance` of a record, if present.
 Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents& documents) {
   const JsonValue* member = o.take("provenance");
   if (member == nullptr) return Ok{};
@@ -93,7 +101,7 @@ Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents&
 
 constexpr std::uint8_t kNoDigit = 0xff;
 
-// [character] its value as a hexadecimal digit.
+// [character] value of a hexadecimal digit, or kNoDigit.
 constexpr std::array<std::uint8_t, 256> kHexDigits = [] {
   std::array<std::uint8_t, 256> digits{};
   digits.fill(kNoDigit);
@@ -103,8 +111,9 @@ constexpr std::array<std::uint8_t, 256> kHexDigits = [] {
   return digits;
 }();
 
-// "1a2b 3f 1c0": the first hash, and by how much each further one is larger. Older files have eight digits for each, and no
-// space. The text up to its end, or up to what is no such number.
+// Parses "1a2b 3f 1c0": the first hash, then the difference of each further one. Older files have eight
+// digits per hash and no space. Stops at the first invalid number; `read` is set to its position, or past the
+// end of the text.
 std::vector<std::uint32_t> row_hashes_of(std::string_view digits, std::size_t& read) {
   constexpr std::size_t kDigits = 8;
   const bool is_older = digits.size() > kDigits && digits.find(' ') == std::string_view::npos;
@@ -112,6 +121,7 @@ std::vector<std::uint32_t> row_hashes_of(std::string_view digits, std::size_t& r
   std::vector<std::uint32_t> hashes;
   hashes.reserve(digits.size() / usual_digits);
   std::uint32_t hash = 0;
+  // Each pass reads one number at `read`.
   for (read = 0; read < digits.size();) {
     std::size_t i = read;
     std::uint32_t number = 0;
@@ -129,12 +139,13 @@ std::vector<std::uint32_t> row_hashes_of(std::string_view digits, std::size_t& r
   return hashes;
 }
 
+// The member `row_hashes`, if present; that of a shipped file is parsed on first use.
 Status read_row_hashes(ObjectReader& o, RowHashes& out) {
   constexpr std::string_view kKey = "row_hashes";
   const JsonValue* member = o.take(kKey);
   if (member == nullptr) return Ok{};
   std::size_t read = 0;
-  if (member->is_deferred()) {  // of a file that ships
+  if (member->is_deferred()) {  // of a shipped file
     const auto later = [](const JsonValue& text) -> Result<std::vector<std::uint32_t>> {
       std::size_t all = 0;
       return RowHashes{row_hashes_of(text.text(), all)}.all();
@@ -150,6 +161,7 @@ Status read_row_hashes(ObjectReader& o, RowHashes& out) {
       .expected("hexadecimal digits: the first hash, then differences");
 }
 
+// A provenance object. Errors: a missing or unknown `source`, unknown keys.
 Result<Provenance> read_provenance_object(const JsonValue& value, const std::string& path,
                                           const std::string& file) {
   STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(value, path, file));
@@ -174,7 +186,7 @@ Result<Provenance> read_provenance_object(const JsonValue& value, const std::str
   return p;
 }
 
-// Which group of ranks a curve is of.
+// The collective and the group of ranks of a curve.
 Status read_group(ObjectReader& o, CollectiveCurve& curve) {
   std::string word;
   STEPCAST_TRY(o.optional("collective", word));
@@ -198,6 +210,7 @@ Status read_group(ObjectReader& o, CollectiveCurve& curve) {
   return Ok{};
 }
 
+// The fit of a curve: forms, knots, residuals and provenance.
 Result<CurveFit> read_fit(ObjectReader& o, const Documents& documents) {
   CurveFit fit;
   STEPCAST_TRY(read_form(o, "published", fit.published));
@@ -213,6 +226,7 @@ Result<CurveFit> read_fit(ObjectReader& o, const Documents& documents) {
 Result<CollectiveCurve> read_curve(ObjectReader& o, const RecordSource& from) {
   CollectiveCurve curve;
   STEPCAST_TRY(read_group(o, curve));
+  // Shipped: the fit is parsed on first use.
   if (from.is_shipped) {
     const auto later = [documents = from.documents,
                         file = o.file()](const JsonValue& value) -> Result<CurveFit> {
@@ -304,6 +318,7 @@ Result<Provenance> read_provenance(const JsonValue& value, const std::string& pa
   if (found != documents.end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [name, unused] : documents) known.push_back(name);
+  // An unknown short name is an error, with the nearest known one as advice.
   const auto meant = nearest_word(value.text(), known);
   return error_at(file, value, path)
       .found(describe_value(value))

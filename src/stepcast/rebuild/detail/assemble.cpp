@@ -1,3 +1,8 @@
+// Turns the linked graph of each rank into a block of tasks and edges, and joins the ranks into a Program.
+// CPU tasks get their recorded duration, except calls that wait: they are split into an enter part (base
+// cost) and a return part that an edge from the awaited GPU work delays. GPU tasks get their recorded
+// duration, collectives the shortest duration over the ranks. Edges get learned constants as delays, or
+// recorded delays that are marked as kept.
 #include "stepcast/rebuild/detail/assemble.h"
 
 #include <algorithm>
@@ -23,7 +28,7 @@ DelayClass handoff_class(Handoff::Kind kind) {
   return {.kind = DelayKind::handoff_evaluate};
 }
 
-// Builds the block of one rank.
+// Builds the block of one rank. The order in build() matters: edges refer to tasks that were added before.
 class RankAssembler {
  public:
   RankAssembler(Program& program, DelayTable& delays, const RankGraph& g, const CpuLanes& lanes,
@@ -42,11 +47,13 @@ class RankAssembler {
         sequence_of_stack_(sequence_of_stack),
         builder_(fmt::format("rank {}", g.rank)) {}
 
+  // Everything that is known about a rank after its block is built.
   struct Built {
     BlockBuilder::Finished finished;
-    std::vector<Interval> measured;  // [task of the block]
+    std::vector<Interval> measured;  // [task of the block] recorded start and end
     RecordedStepFacts facts;
     RecordedHost host;
+    // [GpuWork] -> task of the block.
     std::vector<TaskId> gpu_task;  // [GpuWork] -> task of the block
     std::vector<Lane> lanes;
   };
@@ -67,6 +74,7 @@ class RankAssembler {
     Built built;
     built.lanes.assign(builder_.lanes().begin(), builder_.lanes().end());
     STEPCAST_ASSIGN(built.finished, std::move(builder_).finish_with_map());
+    // The finished block has its own task numbers, so all task lists are renumbered.
     built.measured.resize(measured_.size());
     for (std::size_t i = 0; i < measured_.size(); ++i)
       built.measured[built.finished.new_id[i].index()] = measured_[i];
@@ -77,12 +85,14 @@ class RankAssembler {
   }
 
  private:
+  // Adds a task and its recorded interval. Durations below 0 count as 0.
   TaskId add_task(LaneId lane, TaskInfo info, double duration_us, Interval measured) {
     const TaskId task = builder_.add_task(lane, info, Microseconds{std::max(0.0, duration_us)});
     measured_.push_back(measured);
     return task;
   }
 
+  // Adds an edge and counts it by its origin. A negative delay counts as 0.
   void add_edge(Moment from, TaskId to, double delay_us, EdgeInfo info) {
     builder_.add_edge(from, to, Microseconds{std::max(0.0, delay_us)}, info);
     const auto origin = static_cast<std::size_t>(info.origin);
@@ -91,8 +101,10 @@ class RankAssembler {
     if (info.kept) facts_.kept_delay_us[origin] += std::max(0.0, delay_us);
   }
 
+  // The stack of operators that are open around `op`, as names of the Program. Cached per operator, so the
+  // total cost is linear in the number of operators.
   StackId stack_of_op(std::int32_t op) {
-    std::vector<std::int32_t> inward;  // outermost last
+    std::vector<std::int32_t> inward;  // from `op` to the outermost operator that is not cached
     StackId stack;
     for (; op != kNone; op = g_.parent_of_op[static_cast<std::size_t>(op)]) {
       if (const auto known = stack_of_op_.find(op); known != stack_of_op_.end()) {
@@ -111,7 +123,8 @@ class RankAssembler {
     return stack;
   }
 
-  // Of the operator that launched it, and the node of the graph where it is one.
+  // The stack of the operator that launched the work. For a node of a CUDA graph, the name of the node is
+  // added.
   StackId stack_of_work(const GpuWork& w) {
     const StackId stack = stack_of_op(w.op);
     const NameId node = g_.recorded->gpu_ops[w.recorded].graph_node;
@@ -120,18 +133,20 @@ class RankAssembler {
     return program_.stacks.push(stack, intern(node));
   }
 
+  // The name in the Program for a name in the trace.
   NameId intern(NameId recorded_name) {
     const auto [it, fresh] = name_.try_emplace(recorded_name.index(), NameId{});
     if (fresh) it->second = program_.names.intern(g_.recorded->names.text(recorded_name));
     return it->second;
   }
 
-  // Of an index into RecordedRank::cpu_ops; invalid for kNone.
+  // Name of an operator in the Program; `op` is an index into RecordedRank::cpu_ops. Invalid for kNone.
   NameId name_of_op(std::int32_t op) {
     return op == kNone ? NameId{} : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name);
   }
 
-  // An operator or call as its overheads are known.
+  // The name under which the overheads of an operator or call are known: with its type, whether it runs in a
+  // data loader, and for T1 the operator before the gap.
   NameId host_name(OverheadType type, NameId name, bool in_data_loader, std::int32_t after) {
     if (!name.valid() || (!in_data_loader && type != OverheadType::t1)) return name;
     const std::string_view before =
@@ -139,6 +154,7 @@ class RankAssembler {
     return program_.names.intern(overhead_name_of(type, program_.names.text(name), in_data_loader, before));
   }
 
+  // Converts the host times of the rank to names of the Program.
   void add_host(const HostTimes& times) {
     for (const CutPiece& piece : times.pieces)
       host_.pieces.push_back({piece.type,
@@ -154,6 +170,7 @@ class RankAssembler {
     }
   }
 
+  // Adds a lane per CPU thread with its tasks, and splits waiting calls into an enter and a return part.
   void add_cpu_tasks() {
     const NameId no_op = program_.names.intern("(no framework op)");
     cpu_task_.resize(lanes_.tasks.size());
@@ -189,10 +206,11 @@ class RankAssembler {
             host_name(OverheadType::t4, info.name, times.of_task[lane][i].in_data_loader, kNone);
         info.work = program_.works.intern(HostWork{.type = OverheadType::t4, .op = as_host});
         if (const CpuWait* wait = wait_of_call_[call]; wait != nullptr) {
-          const double own = wait->own_us;  // behind the wait
+          const double own = wait->own_us;  // time of the call after its wait
           const double base = std::min(length - own, base_us(*wait));
           host_.pieces.push_back({OverheadType::t4, as_host, base + own, 1});
-          // One occurrence of the call, of which each side of the wait has its share.
+          // Both parts of a waiting call together are one occurrence of the overhead; each counts with its
+          // share.
           const double after = base + own > 0 ? own / (base + own) : 0;
           info.kind = TaskKind::sync_enter;
           info.work_times = 1 - after;
@@ -209,7 +227,7 @@ class RankAssembler {
         cpu_task_[lane].push_back(call_return_[call]);
       }
       if (cpu_task_[lane].empty()) continue;
-      // A marked step ends with its thread, a whole file with whichever thread is the last.
+      // A marked step ends with its main thread. A whole file ends with the thread that is last.
       const double end_us = lanes_.tasks[lane].back().end_us;
       const bool whole_file = g_.window.number < 0;
       if (whole_file ? !step_end_.valid() || end_us > last_cpu_end_us : main) {
@@ -219,14 +237,19 @@ class RankAssembler {
     }
   }
 
+  // Cost of a waiting call if there is nothing to wait for: recorded for held calls, else the learned
+  // constant.
   [[nodiscard]] double base_us(const CpuWait& wait) const {
     return wait.kind == WaitKind::held ? wait.enter_us : constants_.value_us(base_class(wait.kind));
   }
+  // Delay from the end of the awaited work to the return of the call, by the same rule.
   [[nodiscard]] double return_us(const CpuWait& wait) const {
     return wait.kind == WaitKind::held ? wait.return_us : constants_.value_us(return_class(wait.kind));
   }
 
-  // How much of a call's recorded waiting the rebuilt edges explain, by recorded times.
+  // Measures how much of a call's recorded waiting time the edges explain, by recorded times. At the
+  // beginning of a file, a call can wait for work that was launched before the recording; its recorded return
+  // is then kept.
   void account_wait(const CpuWait& wait, const CpuTask& t, double base) {
     const double waited = t.end_us - t.start_us - base - wait.own_us;
     double explained_until = t.start_us + base;
@@ -244,18 +267,21 @@ class RankAssembler {
     facts_.unexplained_wait_us += unexplained;
   }
 
-  // Then a call that waits does so for work from before the file.
+  // True if no launch of the file precedes the task, so that a waiting call waits for work from before the
+  // file.
   [[nodiscard]] bool nothing_launched_before(const CpuTask& t) const {
     return std::ranges::none_of(
         g_.calls, [&](const Call& c) { return c.kind == CallKind::launch && c.start_us < t.start_us; });
   }
 
+  // Adds a lane per GPU stream. A stream with overlapping work gets additional lanes, since the tasks of a
+  // lane run one after another.
   void add_gpu_tasks() {
     const bool one_device = std::ranges::all_of(
         g_.streams, [&](const Stream& o) { return o.device == g_.streams.front().device; });
     gpu_task_.resize(g_.gpu.size());
     lane_of_work_.resize(g_.gpu.size());
-    // Work of one stream that overlaps stands on lanes of its own.
+    // Work of one stream that overlaps is put on separate lanes.
     struct StreamLane {
       LaneId id;
       double free_us;
@@ -277,7 +303,7 @@ class RankAssembler {
           info.kind = TaskKind::collective;
           length = match_.collectives[static_cast<std::size_t>(w.collective)].transfer_us;
         }
-        if (w.left_over) {  // its part inside the window
+        if (w.left_over) {  // only the part inside the window counts
           length = w.end_us - std::max(w.start_us, g_.window.start_us);
           ++facts_.left_over_kernels;
         } else {
@@ -302,6 +328,7 @@ class RankAssembler {
     }
   }
 
+  // Sets the work of a task: the message of a collective, or the operation of its operator.
   void set_work(std::size_t i, TaskInfo& info) {
     const GpuWork& w = g_.gpu[i];
     if (w.communication) {
@@ -317,6 +344,7 @@ class RankAssembler {
     info.work_times = share.times;
   }
 
+  // Adds the edges by which CPU threads wake or await each other, with their recorded delays.
   void add_handoffs() {
     for (const Handoff& h : lanes_.handoffs) {
       const TaskId to = task_begin(h.to_thread, h.to_task);
@@ -332,13 +360,14 @@ class RankAssembler {
     }
   }
 
-  // First task of what may be two (enter and return).
+  // The first task of a recorded task, which may have been split into enter and return.
   TaskId task_begin(std::int32_t lane, std::int32_t task) const {
     const CpuTask& t = lanes_.tasks[static_cast<std::size_t>(lane)][static_cast<std::size_t>(task)];
     return t.call != kNone ? call_enter_[static_cast<std::size_t>(t.call)]
                            : cpu_task_[static_cast<std::size_t>(lane)][static_cast<std::size_t>(task)];
   }
 
+  // Adds launch edges, stream order, and recorded offsets from the start of the window.
   void add_launches_and_order() {
     const auto from_window = [&](std::size_t i, double offset_us) {
       EdgeInfo info{EdgeOrigin::recorded_offset, false, true, 0};
@@ -363,7 +392,7 @@ class RankAssembler {
         const auto from = static_cast<std::size_t>(edge.from);
         EdgeInfo info = edge.info;
         if (edge.delay) info.delay = delays_.intern(*edge.delay);
-        // The lane keeps its tasks in order by itself.
+        // Tasks of one lane are in order without an edge.
         const bool lane_says_it =
             edge.delay_us <= 0 && !edge.from_start && lane_of_work_[from] == lane_of_work_[i];
         if (!lane_says_it)
@@ -375,6 +404,8 @@ class RankAssembler {
     }
   }
 
+  // Adds edges between streams. A busy device keeps its recorded delay, other waits use the learned event
+  // delay.
   void add_gpu_waits() {
     for (const GpuEdge& e : g_.gpu_edges) {
       const TaskId from = gpu_task_[static_cast<std::size_t>(e.from)];
@@ -391,6 +422,7 @@ class RankAssembler {
     }
   }
 
+  // Adds edges from GPU work to the return of the calls that wait for it.
   void add_returns() {
     for (const CpuWait& wait : lanes_.waits) {
       EdgeInfo info{EdgeOrigin::synchronization, wait.inferred, wait.kind == WaitKind::held, 0};
@@ -402,12 +434,14 @@ class RankAssembler {
     }
   }
 
+  // Keeps the recorded return of calls that waited for work from before the file.
   void add_kept_returns() {
     for (const KeptReturn& kept : kept_returns_)
       add_edge(BlockBuilder::arrival_at(window_begin_), call_return_[static_cast<std::size_t>(kept.call)],
                kept.offset_us, {EdgeOrigin::recorded_offset, true, true, 0});
   }
 
+  // Completes the facts of the rank, which reports print.
   void finish_facts(Built& built) {
     facts_.rank = g_.rank;
     facts_.repaired_share = g_.recorded->repaired.share;
@@ -430,7 +464,7 @@ class RankAssembler {
   const Constants& constants_;
   const CollectiveMatch& match_;
   const GpuOperations& operations_;
-  const std::vector<GroupId>& groups_;  // [GpuWork], of communication
+  const std::vector<GroupId>& groups_;  // [GpuWork] group of its communication
   const RankStarts& starts_;
   std::vector<std::int64_t>& sequence_of_stack_;
   BlockBuilder builder_;
@@ -445,9 +479,10 @@ class RankAssembler {
   std::unordered_map<std::uint32_t, NameId> name_;
   struct KeptReturn {
     std::int32_t call;
-    double offset_us;  // since the window's begin
+    double offset_us;  // microseconds since the start of the window
   };
-  std::vector<KeptReturn> kept_returns_;  // of calls that waited for work from before the file
+  // Calls that waited for work from before the file.
+  std::vector<KeptReturn> kept_returns_;
   TaskId step_end_;
   double last_gpu_end_us_ = 0;
   RecordedStepFacts facts_;
@@ -456,6 +491,8 @@ class RankAssembler {
 
 }  // namespace
 
+// Ranks are processed one after another, and their graphs are freed as soon as the block is built, to bound
+// the memory.
 Status assemble(std::vector<RankGraph> ranks, std::vector<CpuLanes> lanes, std::vector<RankStarts> starts,
                 const Constants& constants, const CollectiveMatch& match, const RebuildOptions& options,
                 RecordedProgram& out) {
@@ -481,7 +518,8 @@ Status assemble(std::vector<RankGraph> ranks, std::vector<CpuLanes> lanes, std::
                          .recorded_rank = ranks[r].rank};
     const RankClassId id = out.program.add_rank_class(std::move(rank_class));
     BlockInstance instance{.block = block};
-    instance.in_slots = {0};  // holds the rank's start until written: the window's begin
+    // The slot contains the start of the rank: the start of its window.
+    instance.in_slots = {0};
     out.program.add_instance(id, std::move(instance));
     options.done_with(*ranks[r].recorded);
     ranks[r] = {};

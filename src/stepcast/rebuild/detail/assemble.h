@@ -1,4 +1,4 @@
-// From linked ranks, CPU lanes, constants and matched collectives to blocks and a Program.
+// Assembles a Program from linked ranks, CPU lanes, learned constants and matched collectives.
 #pragma once
 
 #include <vector>
@@ -13,13 +13,15 @@
 
 namespace stepcast::detail {
 
+// How the GPU work of one rank starts.
 struct RankStarts {
   std::vector<GpuStart> of_work;  // [GpuWork]
   GpuLateness lateness;
 };
 
-// Adds program, measured times, facts and constants to `out`, whose program holds the names of calls. What is known of a
-// rank goes as soon as its block stands.
+// Adds the program, measured times, facts and constants to `out`. The string table of `out.program` must
+// already contain the names of runtime calls. The data of a rank is freed as soon as its block is built.
+// Error: the edges of a rank form a cycle.
 [[nodiscard]] Status assemble(std::vector<RankGraph> ranks, std::vector<CpuLanes> lanes,
                               std::vector<RankStarts> starts, const Constants& constants,
                               const CollectiveMatch& match, const RebuildOptions& options,

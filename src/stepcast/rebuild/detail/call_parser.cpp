@@ -1,3 +1,6 @@
+// Parses the inputs of an operator from the texts of an execution trace, such as types
+// `["Tensor(float)","Int"]` with parallel lists of shapes and values. The texts come from files, so depth and
+// sizes are limited and damaged texts never fail.
 #include "stepcast/rebuild/detail/call_parser.h"
 
 #include "stepcast/base/scan.h"
@@ -5,6 +8,7 @@
 namespace stepcast::detail {
 namespace {
 
+// Limits for nested lists and for dimensions of a tensor.
 constexpr int kDeepestList = 16;
 constexpr std::size_t kMostDimensions = 32;
 
@@ -13,6 +17,7 @@ std::string_view without_quotes(std::string_view text) {
   return text;
 }
 
+// Reads a number; `out` is unchanged if the text is not a number.
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
   const std::optional<Number> number = scan<Number>(text);
@@ -20,14 +25,14 @@ bool parse_number(std::string_view text, Number& out) {
   return number.has_value();
 }
 
-// "Tensor(c10::Half)" -> "c10::Half"; empty if it is no tensor.
+// "Tensor(c10::Half)" -> "c10::Half"; empty for other types.
 std::string_view element_type(std::string_view type) {
   constexpr std::string_view kTensor = "Tensor(";
   if (!type.starts_with(kTensor) || !type.ends_with(')')) return {};
   return type.substr(kTensor.size(), type.size() - kTensor.size() - 1);
 }
 
-// What stands between the brackets of "GenericList[...]", split at the commas outside of brackets.
+// The types between the brackets of "GenericList[...]", split at commas outside of brackets.
 std::vector<std::string_view> types_inside(std::string_view type) {
   std::vector<std::string_view> out;
   const std::size_t open = type.find('[');
@@ -46,7 +51,8 @@ std::vector<std::string_view> types_inside(std::string_view type) {
   return out;
 }
 
-// Names the piece of a storage that a tensor covers; 0 where the trace has no storage.
+// A number that identifies the part of a storage that a tensor covers (a hash); 0 if the trace has no
+// storage.
 std::uint64_t memory_of(const TensorUse& use) {
   if (use.storage == 0) return 0;
   std::uint64_t name = 0;
@@ -55,10 +61,13 @@ std::uint64_t memory_of(const TensorUse& use) {
   return name;
 }
 
+// Collects arguments and tensors. `uses` are the tensors of the operator in order, which are consumed one by
+// one.
 class Parser {
  public:
   explicit Parser(std::span<const TensorUse> uses) : uses_(uses) {}
 
+  // Adds one argument from its type, shape and value.
   void add(std::string_view type, std::string_view shape, std::string_view value) {
     using Kind = CallArgument::Kind;
     CallArgument argument{.first_tensor = static_cast<std::uint32_t>(out_.tensors.size())};
@@ -99,11 +108,12 @@ class Parser {
   ParsedArguments take() { return std::move(out_); }
 
  private:
+  // Adds the tensors of a type, which may be a nested list, with their shapes.
   void add_tensors(std::string_view type, std::string_view shape, int depth) {
     if (const std::string_view element = element_type(type); !element.empty()) {
       const TensorUse* use = next_ < uses_.size() ? &uses_[next_] : nullptr;
       ++next_;
-      if (element.starts_with("nullptr")) return;  // not defined
+      if (element.starts_with("nullptr")) return;  // an undefined tensor
       TensorArgument tensor{.dtype = parse_dtype(element), .on_gpu = use == nullptr || use->on_gpu};
       if (use != nullptr) tensor.memory = memory_of(*use);
       for (const std::string_view item : list_elements(shape)) {

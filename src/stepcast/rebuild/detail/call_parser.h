@@ -1,4 +1,4 @@
-// The arguments of an operator as execution traces write them: three parallel lists of values, shapes and
+// Parses the arguments of operators in execution traces, which have three parallel lists: values, shapes and
 // types.
 #pragma once
 
@@ -11,16 +11,18 @@
 
 namespace stepcast::detail {
 
-// The elements of a JSON list as written; none if the text is no list. Brackets inside texts do not count.
+// The elements of a JSON list as they are written; empty if the text is not a list. Brackets inside texts do
+// not count.
 [[nodiscard]] std::vector<std::string_view> list_elements(std::string_view list);
 
+// Parsed arguments of one operator.
 struct ParsedArguments {
-  std::vector<TensorArgument> tensors;  // those in (nested) lists too
-  std::vector<CallArgument> arguments;  // one for each type
+  std::vector<TensorArgument> tensors;  // all tensors, including those in nested lists
+  std::vector<CallArgument> arguments;  // one per type
 };
 
-// `uses` tell where the tensors lie, in order; what has no use counts as on the GPU. Tensors that are not
-// defined become arguments without value. Texts that are damaged give fewer arguments, never an error.
+// `uses` gives the location of each tensor, in order; a tensor without an entry counts as on the GPU.
+// Undefined tensors become arguments without a value. Damaged texts give fewer arguments, never an error.
 [[nodiscard]] ParsedArguments parse_arguments(std::string_view values, std::string_view shapes,
                                               std::string_view types, std::span<const TensorUse> uses);
 

@@ -1,3 +1,7 @@
+// Matches the collectives of all ranks. Collectives of one communicator are in the same order on all its
+// ranks, so the k-th ones belong together. Without metadata, streams take the role of communicators; if the
+// order of the ranks differs, collectives are matched by their recorded ends, since all members leave a
+// collective together. The ends also reveal offsets between the clocks of hosts.
 #include "stepcast/rebuild/detail/collective_matching.h"
 
 #include <algorithm>
@@ -17,11 +21,13 @@ namespace stepcast::detail {
 
 namespace {
 
+// One communication kernel of a rank.
 struct Entry {
   std::int32_t rank, work;
   CollectiveFacts facts;
 };
 
+// Whether two kernels can belong to the same collective by their operation. Unknown matches everything.
 bool same_kind(CollectiveOp a, CollectiveOp b) {
   const auto plain = [](CollectiveOp op) {
     // NCCL runs point-to-point and all-to-all in the same kernel.
@@ -32,15 +38,16 @@ bool same_kind(CollectiveOp a, CollectiveOp b) {
   return a == b || a == CollectiveOp::unknown || b == CollectiveOp::unknown || plain(a) == plain(b);
 }
 
-// Members of one collective leave it together. On clocks that agree their recorded ends differ by a few
-// microseconds; between hosts by more, and then all of them by the same.
+// Tolerance for the recorded ends of one collective. All members leave together, so on equal clocks their
+// ends differ by a few microseconds. Between hosts they differ more, but all by the same offset.
 constexpr double kEndsAgreeUs = 50;
-// Ends of a set that scatter more agree within so many times what its collectives are mostly off, as long as that tells
-// neighbours of a stream from each other: within this share of their distance.
+// If the ends of a set scatter more, the tolerance is this multiple of the typical scatter, at most this
+// share of the distance between neighbouring collectives of a stream. Beyond that, neighbours could not be
+// distinguished.
 constexpr double kScatters = 3, kShareOfDistance = 0.5;
-// Of their distances from what clocks are apart so many are within what is left uncertain.
+// Quantile of the deviations from the clock offset that defines the remaining uncertainty.
 constexpr double kCertainShare = 0.9;
-// Shares of a communicator's collectives that may miss that before its order is mistrusted.
+// Share of a communicator's collectives that may disagree before their order is not trusted.
 constexpr double kOddShare = 0.1;
 
 using Members = std::map<std::int32_t, std::vector<Entry>>;  // rank position -> its collectives in order
@@ -52,6 +59,8 @@ class Matcher {
     ahead_us_.assign(ranks.size(), 0);
   }
 
+  // Decides per group whether to join by order or by time, estimates the clocks from those joined by order,
+  // and joins.
   CollectiveMatch run() {
     collect();
     std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>> ordered;
@@ -76,7 +85,7 @@ class Matcher {
     }
     estimate_clocks(ordered);
     for (auto& [key, collectives] : ordered) {
-      // The order of one communicator is the same on all its ranks, and needs no times.
+      // The order within a named communicator is the same on all ranks, so no times are needed.
       if (named_.contains(key)) {
         for (const auto& c : collectives) join(c);
         continue;
@@ -102,7 +111,7 @@ class Matcher {
   [[nodiscard]] const GpuWork& work(const Entry& e) const {
     return ranks_[static_cast<std::size_t>(e.rank)].gpu[static_cast<std::size_t>(e.work)];
   }
-  // On the clock of the first rank, as far as it is known.
+  // Recorded times on the clock of the first rank, as far as the offset is known.
   [[nodiscard]] double start_us(const Entry& e) const {
     return work(e).start_us - ahead_us_[static_cast<std::size_t>(e.rank)];
   }
@@ -110,6 +119,7 @@ class Matcher {
     return work(e).end_us - ahead_us_[static_cast<std::size_t>(e.rank)];
   }
 
+  // Number of ranks in a group: from metadata, else the world size.
   [[nodiscard]] std::size_t size_of(const std::string& key) const {
     const auto declared = group_size_.find(key);
     if (declared != group_size_.end()) return static_cast<std::size_t>(declared->second);
@@ -117,8 +127,8 @@ class Matcher {
     return static_cast<std::size_t>(std::max(ranks_.front().recorded->world_size.value_or(all), 1));
   }
 
-  // Group -> rank -> its collectives in order of start. Without metadata the communication streams
-  // themselves, in order of their first use, stand for the communicators.
+  // Group -> rank -> its collectives in order of start. Without metadata, the communication streams of a
+  // rank, in order of first use, take the role of communicators.
   void collect() {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       RankGraph& g = ranks_[r];
@@ -143,6 +153,7 @@ class Matcher {
     }
   }
 
+  // True if all members have the same number and kinds of collectives, in the same order.
   [[nodiscard]] static bool same_order(const Members& members) {
     const std::vector<Entry>& first = members.begin()->second;
     return std::ranges::all_of(members, [&](const auto& m) {
@@ -153,6 +164,7 @@ class Matcher {
     });
   }
 
+  // The k-th collectives of all members.
   [[nodiscard]] static std::vector<std::vector<Entry>> by_order(const Members& members) {
     std::vector<std::vector<Entry>> collectives(members.begin()->second.size());
     for (const auto& [rank, list] : members)
@@ -160,7 +172,8 @@ class Matcher {
     return collectives;
   }
 
-  // The median distance between ends of neighbours of a group on a rank: ends that are further off say nothing.
+  // The median distance between the ends of consecutive collectives of a group on one rank. Ends that differ
+  // by more than this do not identify a collective.
   [[nodiscard]] double distance_us(
       const std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>>& ordered) const {
     std::vector<double> distances;
@@ -170,11 +183,12 @@ class Matcher {
     return distances.empty() ? 0 : std::max(0.0, median(std::move(distances)));
   }
 
-  // Clocks of different hosts may be apart; the ends of matched collectives tell by how much. A rank is
-  // shifted only when the whole set agrees on it, since a wrong match would look like a clock too, and by what is more
-  // than ends of one clock scatter.
+  // Estimates the offset between the clocks of the ranks from the ends of matched collectives. Clocks are
+  // moved only if the ends of each pair of ranks agree on the offset, since a wrong match would also look
+  // like an offset, and only if the offset exceeds the scatter of the ends. Offsets are propagated from the
+  // first rank over pairs with common collectives.
   void estimate_clocks(const std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>>& ordered) {
-    // (reference, rank) -> ends apart.
+    // (reference, rank) -> differences of ends.
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<double>> apart;
     for (const auto& [key, collectives] : ordered) {
       for (const auto& c : collectives) {
@@ -221,7 +235,8 @@ class Matcher {
     }
   }
 
-  // Nobody leaves before the last has come, and all leave together.
+  // True if the recorded times are those of one collective: no member ends before the last one has started,
+  // and all end together.
   [[nodiscard]] bool leave_together(const std::vector<Entry>& c) const {
     double last_start = -1e300, first_end = 1e300, last_end = -1e300;
     for (const Entry& e : c) {
@@ -232,8 +247,8 @@ class Matcher {
     return last_start <= first_end + clocks_agree_us_ && last_end - first_end <= ends_agree_us_;
   }
 
-  // Streams that serve several groups: whoever ran the same kind of collective at the same time and left
-  // together belongs together.
+  // Joins collectives on streams that serve several groups: kernels of the same kind on different ranks that
+  // ran at the same time and ended together.
   void join_by_time(const std::string& key) {
     std::vector<Entry> all;
     for (const auto& [rank, list] : groups_[key]) all.insert(all.end(), list.begin(), list.end());
@@ -265,6 +280,8 @@ class Matcher {
                     key, joined, all.size()));
   }
 
+  // Records a collective. Its transfer time is the shortest duration of its members: the last one to arrive
+  // waits least.
   void join(std::vector<Entry> members) {
     std::ranges::sort(members, {}, &Entry::rank);
     MatchedCollective collective{.transfer_us = 1e300};
@@ -276,7 +293,8 @@ class Matcher {
       collective.transfer_us = std::min(collective.transfer_us, w.length_us());
       collective.members.emplace_back(e.rank, e.work);
     }
-    // NCCL runs both in one kernel: what more than two ranks do is no transfer from one to another.
+    // NCCL runs send/receive and all-to-all with the same kernel. With more than two ranks it is an
+    // all-to-all.
     if (collective.op == CollectiveOp::send_receive && members.size() > 2)
       collective.op = CollectiveOp::all_to_all;
     collective.name = std::string(to_string(collective.op));
@@ -285,20 +303,22 @@ class Matcher {
 
   std::vector<RankGraph>& ranks_;
   CollectiveMatch match_;
-  std::vector<double> ahead_us_;         // [rank position] of the first rank's clock; 0: not known
-  double ends_agree_us_ = kEndsAgreeUs;  // of one collective, on one clock
+  std::vector<double> ahead_us_;         // [rank position] offset to the first rank's clock; 0: not known
+  double ends_agree_us_ = kEndsAgreeUs;  // tolerance for the ends of one collective on one clock
   double clocks_agree_us_ = kClockToleranceUs;
   std::map<std::string, Members> groups_;
   std::map<std::string, std::int32_t> group_size_;
-  std::set<std::string> named_;  // groups that metadata names
+  std::set<std::string> named_;  // groups that are named in metadata
   std::vector<std::string> by_time_;
 };
 
+// Bytes of a number of elements; -1 if unknown.
 double bytes_of(std::int64_t elements, DType dtype) {
   const double element = element_size(dtype).value();
   return elements >= 0 && element > 0 ? static_cast<double>(elements) * element : -1;
 }
 
+// Sets sizes that are not yet known.
 void take_sizes(CollectiveFacts& facts, std::int64_t in, std::int64_t out, DType dtype) {
   if (facts.bytes >= 0) return;
   facts.bytes = bytes_of(std::max(in, out), dtype);
@@ -306,6 +326,7 @@ void take_sizes(CollectiveFacts& facts, std::int64_t in, std::int64_t out, DType
   if (facts.bytes >= 0) facts.dtype = dtype;
 }
 
+// Adds what the trace says about a communication kernel. Facts that are already known stay.
 void take(CollectiveFacts& facts, const RankGraph& g, const CollectiveInfo& info) {
   if (facts.op == CollectiveOp::unknown) facts.op = info.op;
   take_sizes(facts, info.in_elements, info.out_elements, info.dtype);
@@ -317,6 +338,7 @@ void take(CollectiveFacts& facts, const RankGraph& g, const CollectiveInfo& info
   }
 }
 
+// The same for facts from the execution trace.
 void take(CollectiveFacts& facts, const EtCollective& et) {
   if (facts.op == CollectiveOp::unknown) facts.op = et.op;
   if (et.elements_in >= 0) take_sizes(facts, et.elements_in, et.elements_out, et.dtype);
@@ -333,6 +355,8 @@ CollectiveMatch match_collectives(std::vector<RankGraph>& ranks) {
   return Matcher{ranks}.run();
 }
 
+// Sources in order of preference: arguments of the kernel, arguments of record_param_comms, the execution
+// trace, the name of the kernel.
 CollectiveFacts collective_facts(const RankGraph& g, const GpuWork& w) {
   CollectiveFacts facts;
   const GpuOp& op = g.recorded->gpu_ops[w.recorded];
@@ -365,6 +389,7 @@ Bytes message_of(const CollectiveFacts& facts) {
   return Bytes{std::max(bytes, 0.0)};
 }
 
+// Groups are added in the order of ranks and work, so that equal groups are shared.
 std::vector<std::vector<GroupId>> add_groups(Program& program, const std::vector<RankGraph>& ranks,
                                              const CollectiveMatch& match) {
   std::vector<std::uint32_t> present;  // ascending, as the ranks are

@@ -1,4 +1,4 @@
-// Collectives of several ranks, matched by communicator and order.
+// Matches the collectives of several ranks by communicator and order.
 #pragma once
 
 #include <cstdint>
@@ -10,50 +10,56 @@
 
 namespace stepcast::detail {
 
+// One collective over several ranks.
 struct MatchedCollective {
   CollectiveOp op = CollectiveOp::unknown;
   std::string name;
   double message_bytes = -1;  // per rank, largest over the members; -1: not known
-  double transfer_us = 0;     // shortest recorded duration: the last rank to arrive waits least
+  // Shortest recorded duration in microseconds: the last rank to arrive waits least.
+  double transfer_us = 0;
   std::vector<std::pair<std::int32_t, std::int32_t>> members;  // (rank position, GPU work)
 };
 
+// The result for a set of ranks.
 struct CollectiveMatch {
   std::vector<MatchedCollective> collectives;
-  std::vector<std::string> notes;      // groups that could not be joined, and why; clocks that were moved
-  std::vector<double> clock_shift_us;  // [rank position] to add to its clock so that collectives end together
-  double clock_uncertainty_us = 0;     // by so much the clocks may still be apart
+  std::vector<std::string> notes;  // groups that were not joined, with the reason; clocks that were moved
+  // [rank position] microseconds to add to its clock, so that collectives end together.
+  std::vector<double> clock_shift_us;
+  double clock_uncertainty_us = 0;  // remaining uncertainty of the clocks in microseconds
 };
 
-// Sets GpuWork::collective of every joined work. Groups of which ranks are missing are not joined: their work
-// keeps its recorded duration, and a note says so. Where the ranks disagree about number or kind (several
-// groups on one stream, no metadata) work is joined by recorded times.
+// Matches collectives and sets GpuWork::collective of all joined work. Groups with missing ranks are not
+// joined; their work keeps its recorded duration, and a note says so. If ranks disagree about the number or
+// kind of collectives (several groups on one stream, no metadata), work is joined by recorded times.
 [[nodiscard]] CollectiveMatch match_collectives(std::vector<RankGraph>& ranks);
 
-// What a trace tells of one communication kernel: its own args, its record_param_comms' args, or the execution
-// trace, in this order.
+// The facts about one communication kernel, from its own arguments, those of its record_param_comms, or the
+// execution trace, in this order.
 
 struct CollectiveFacts {
   CollectiveOp op = CollectiveOp::unknown;
   DType dtype = DType::unknown;
-  double bytes = -1;                        // the larger of what goes in and what comes out; -1: not known
-  double bytes_in = -1;                     // what this rank gives; -1: not known
-  std::string communicator;                 // tells the communicators of a rank apart; empty: not known
-  std::string group_name;                   // the process group's name; empty: not known
-  std::int32_t group_size = -1;             // ranks; -1: not known
+  // Larger one of input and output bytes; -1: not known.
+  double bytes = -1;
+  double bytes_in = -1;                     // input bytes of this rank; -1: not known
+  std::string communicator;                 // identifies the communicator on its rank; empty: not known
+  std::string group_name;                   // name of the process group; empty: not known
+  std::int32_t group_size = -1;             // number of ranks; -1: not known
   std::vector<std::int32_t> group_ranks{};  // empty: not known
 };
 
+// Collects the facts of a kernel. O(1), computed again on each call.
 [[nodiscard]] CollectiveFacts collective_facts(const RankGraph& graph, const GpuWork& work);
 
-// True if kind and size are known: what a CollectiveWork needs.
+// True if kind and size are known, as CollectiveWork requires.
 [[nodiscard]] bool is_known(const CollectiveFacts& facts);
-// The message of CollectiveWork: what this rank gives where every rank may give another amount (all-to-all,
-// send, receive), the larger of in and out for the others.
+// The message size for CollectiveWork: the input of this rank if ranks may send different amounts
+// (all-to-all, send, receive), else the larger one of input and output.
 [[nodiscard]] Bytes message_of(const CollectiveFacts& facts);
 
-// Adds the groups of all communication to the program: the ranks that the trace names, else those that were
-// joined, else all ranks of the job ("all ranks"). [rank position][GPU work]; invalid for other work.
+// Adds the groups of all communication to the program: the ranks named in the trace, else the joined ranks,
+// else all ranks of the job ("all ranks"). Returns [rank position][GPU work]; invalid for other work.
 [[nodiscard]] std::vector<std::vector<GroupId>> add_groups(Program& program,
                                                            const std::vector<RankGraph>& ranks,
                                                            const CollectiveMatch& match);

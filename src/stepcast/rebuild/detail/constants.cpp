@@ -1,3 +1,6 @@
+// Learns the machine's delays from traces. The central problem is that a recorded delay may contain waiting
+// time. An operation is a clean sample only if the rebuilt edges show that nothing else held it back.
+// Constants are learned in an order in which each step uses only constants that are already known.
 #include "stepcast/rebuild/detail/constants.h"
 
 #include <algorithm>
@@ -12,6 +15,7 @@ namespace stepcast::detail {
 
 namespace {
 
+// The kind of a piece of work, copy or call as an end of a delay.
 DelayEnd end_of(const GpuWork& w) {
   if (w.communication) return DelayEnd::collective;
   if (w.kind == GpuOp::Kind::memcpy) return DelayEnd::copy;
@@ -44,11 +48,13 @@ const Call& call_of(const RankGraph& g, const GpuWork& w) {
   return g.calls[static_cast<std::size_t>(w.call)];
 }
 
+// Samples of one class of delays in microseconds.
 struct Samples {
+  // Samples of operations that waited for nothing else.
   std::vector<double> clean;
   double smallest = std::numeric_limits<double>::infinity();
   std::uint32_t all = 0;
-  bool borrowed = false;  // the clean ones are those of related classes
+  bool borrowed = false;  // the clean samples are those of related classes
 
   void add(double value, bool is_clean) {
     value = std::max(value, 0.0);
@@ -56,15 +62,17 @@ struct Samples {
     smallest = std::min(smallest, value);
     if (is_clean) clean.push_back(value);
   }
-  // The mean of the clean ones, else the smallest of all, or `most_us` where even that waited.
+  // The constant: the mean of the clean samples without outliers, else the smallest of all samples, at most
+  // `most_us`.
   LearnedConstant learn(const DelayClass& delay, double most_us = std::numeric_limits<double>::infinity()) {
     LearnedConstant c{.delay = delay,
                       .clean = borrowed ? 0 : static_cast<std::uint32_t>(clean.size()),
                       .all = all,
                       .fallback = borrowed};
     if (!clean.empty()) {
-      // Delays add up over hundreds of operations that wait for one another: the mean keeps their sum, a median of
-      // rounded or of two-peaked times does not. Left out is what Tukey's fences call an outlier.
+      // Delays add up over hundreds of dependent operations. The mean preserves their sum; the median of
+      // rounded values, or of a distribution with two peaks, does not. Outliers by Tukey's fences are left
+      // out.
       std::ranges::sort(clean);
       const double low = quantile(clean, 0.25), high = quantile(clean, 0.75);
       const double fence = std::max(1.5 * (high - low), kClockToleranceUs);
@@ -84,17 +92,18 @@ struct Samples {
   }
 };
 
-// From the end of a launch to its work where all work of a trace waited for other work, so that none shows it: the
-// middle of the learned delays of recorded traces. Assumed (docs/constants.md).
+// Launch delay in microseconds if all work of a trace waited for other work, so that no sample is clean. It
+// is the middle of the learned delays of recorded traces. Assumed (docs/constants.md).
 constexpr double kUnseenLaunchUs = 5;
 
 using SamplesByClass = std::map<DelayClass, Samples>;
 
+// The work at which an edge starts.
 const GpuWork& source_of(const RankGraph& g, std::int32_t edge) {
   return g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(edge)].from)];
 }
 
-// How close two classes of launches are.
+// How similar two classes of launches are, in order of falling similarity.
 enum class Kinship : std::uint8_t { call_and_direction, call, any };
 constexpr Kinship kKinships[] = {Kinship::call_and_direction, Kinship::call, Kinship::any};
 
@@ -146,7 +155,8 @@ bool launched_clean(const RankGraph& g, std::size_t work,
                     const std::vector<std::vector<std::int32_t>>& sources) {
   const GpuWork& w = g.gpu[work];
   const Call& c = call_of(g, w);
-  // A call that runs long before its work begins holds the work itself: what ended meanwhile did not.
+  // A call that returns long after its work started was delayed by the work's start; other work that ended
+  // before did not delay it.
   const bool held_by_call = !c.blocking_copy && w.start_us < c.end_us;
   const double over_by = held_by_call ? std::max(c.start_us, w.start_us - kLateUs) : c.start_us;
   if (w.previous != kNone && g.gpu[static_cast<std::size_t>(w.previous)].end_us > over_by) return false;
@@ -156,6 +166,7 @@ bool launched_clean(const RankGraph& g, std::size_t work,
   });
 }
 
+// Learns all constants of a set of ranks.
 class ConstantsLearner {
  public:
   ConstantsLearner(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
@@ -180,7 +191,7 @@ class ConstantsLearner {
     out_.table_.push_back(constant);
   }
 
-  // By name, so that the order in which traces are read changes nothing.
+  // Classes sorted by name, so that the order of the files does not change the result.
   std::vector<std::pair<const DelayClass*, Samples*>> by_name(SamplesByClass& samples) const {
     std::map<std::string, std::pair<const DelayClass*, Samples*>> sorted;
     for (auto& [delay, of_class] : samples)
@@ -190,18 +201,19 @@ class ConstantsLearner {
     return out;
   }
 
-  // When the work could have begun by its launch alone.
+  // The time at which the work could have started by its launch alone.
   [[nodiscard]] double launched_us(const RankGraph& g, const GpuWork& w) const {
     return starts_inside_call(g, w)
                ? call_of(g, w).start_us + out_.value_us(launch_class(DelayKind::inside_launch, g, w))
                : call_of(g, w).end_us + out_.value_us(launch_class(DelayKind::launch, g, w));
   }
 
-  // The smallest occurrence over all ranks. Where all calls of a kind waited, what they took behind the end of the work
-  // that they waited for is the better witness: a loop that synchronises once a step has no other call.
+  // The base cost of each kind of waiting call: the smallest occurrence over all ranks. If all calls of a
+  // kind waited, the time from the end of the awaited work to the return is a better estimate. An example is
+  // a loop that synchronises once per step.
   void learn_base_costs() {
     struct Calls {
-      Samples lengths, behind;  // behind: of calls that waited
+      Samples lengths, behind;  // `behind`: time after the awaited work, for calls that waited
     };
     std::array<Calls, kWaitKindCount> calls;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -221,7 +233,7 @@ class ConstantsLearner {
       Calls& of_kind = calls[static_cast<std::size_t>(k)];
       if (of_kind.lengths.all == 0) continue;
       LearnedConstant c = of_kind.lengths.learn(base_class(static_cast<WaitKind>(k)));
-      // Copies always wait for themselves: correct_base_of_blocking_copies().
+      // Copies always wait for themselves, see correct_base_of_blocking_copies().
       const bool all_waited =
           of_kind.behind.all == of_kind.lengths.all && static_cast<WaitKind>(k) != WaitKind::blocking_copy;
       if (all_waited) c.value_us = std::min(c.value_us, of_kind.behind.learn({}).value_us);
@@ -232,6 +244,7 @@ class ConstantsLearner {
     }
   }
 
+  // Launch delays, separately for work that starts after its call has returned and inside its call.
   void learn_launch_delays() {
     SamplesByClass after_call, inside_call;
     std::map<DelayClass, std::vector<double>> call_lengths;  // of `after_call`
@@ -242,7 +255,7 @@ class ConstantsLearner {
         if (w.call == kNone) continue;
         const Call& c = call_of(g, w);
         if (is_later_node(g, i)) continue;
-        // The first work of a stream in the file may have waited for what was launched before the file.
+        // The first work of a stream in the file may have waited for work from before the file.
         const bool unseen_before = g.begins_with_file && w.previous == kNone;
         const bool clean = !unseen_before && launched_clean(g, i, into_[r]);
         if (starts_inside_call(g, w)) {
@@ -255,8 +268,8 @@ class ConstantsLearner {
       }
     }
     const auto after_by_name = by_name(after_call);
-    // A class of which every operation waited gives an upper bound alone: use the constant of the nearest
-    // class.
+    // If all operations of a class waited, its samples are only upper bounds. The constant of the most
+    // similar class is used, limited by the smallest sample.
     for (const auto& [delay, samples] : after_by_name) {
       if (!samples->clean.empty()) continue;
       for (const Kinship kinship : kKinships) {
@@ -270,12 +283,12 @@ class ConstantsLearner {
       for (double& v : samples->clean) v = std::min(v, samples->smallest);
     }
     for (const auto& [delay, samples] : after_by_name) {
-      // Longer than any launch takes: all of them waited.
+      // Longer than any launch takes, so all of them waited.
       keep(samples->smallest > kLateUs ? samples->learn(*delay, kUnseenLaunchUs) : samples->learn(*delay));
     }
     const auto inside_by_name = by_name(inside_call);
-    // Work that begins inside its call is rarely seen without waiting when the GPU is behind: then a call of
-    // usual length and the usual delay after its end are the better witness.
+    // Work that starts inside its call is rarely seen without waiting if the GPU is behind. Then the usual
+    // length of a call plus the usual delay after its end is a better estimate.
     for (const auto& [delay, samples] : inside_by_name) {
       if (!samples->clean.empty() || samples->all == 0) continue;
       Samples lengths, delays;
@@ -296,8 +309,8 @@ class ConstantsLearner {
     for (const auto& [delay, samples] : inside_by_name) keep(samples->learn(*delay));
   }
 
-  // A blocking copy always waits for itself, so that its smallest length still holds a copy: what it does
-  // before is over when it could begin.
+  // A blocking copy always waits for itself, so its smallest length includes a copy. Its base cost ends where
+  // the copy could start.
   void correct_base_of_blocking_copies() {
     const DelayClass base = base_class(WaitKind::blocking_copy);
     double own = out_.value_us(base);
@@ -316,7 +329,8 @@ class ConstantsLearner {
     }
   }
 
-  // Where the neighbour alone held the work back: launched, and everything else over, before.
+  // Stream gaps, from work that only its predecessor on the stream delayed: launched earlier, and all events
+  // earlier.
   void learn_gaps() {
     SamplesByClass gaps;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -335,7 +349,7 @@ class ConstantsLearner {
     for (auto& [delay, samples] : gaps) keep(samples.learn(delay));
   }
 
-  // Where the awaited work alone held the work back.
+  // Event delays, from work that only the awaited work delayed.
   void learn_event_delays() {
     SamplesByClass events;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -359,7 +373,7 @@ class ConstantsLearner {
     for (auto& [delay, samples] : events) keep(samples.learn(delay));
   }
 
-  // Of calls that visibly waited.
+  // Return delays, from calls that visibly waited.
   void learn_returns() {
     std::array<Samples, kWaitKindCount> returns;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -384,7 +398,7 @@ class ConstantsLearner {
   const std::vector<CpuLanes>& lanes_;
   const StringTable& names_;
   std::vector<std::vector<std::vector<std::int32_t>>> into_;  // [rank][work] -> edges into it
-  std::array<double, kWaitKindCount> shortest_{};             // whole waiting calls
+  std::array<double, kWaitKindCount> shortest_{};             // [WaitKind] shortest call, microseconds
   Constants out_;
 };
 

@@ -1,10 +1,9 @@
-// Constants of a machine, learned from a set of traces: launch delay, stream gap, event delay, return delay,
-// base cost of waiting calls.
+// Constants of a machine, learned from a set of traces: launch delays, stream gaps, event delays, return
+// delays, and the base cost of waiting calls.
 //
-// They come only from operations that the rebuilt edges show not to have waited for anything else, and never
-// from a step time: a plain median would leak waiting into the constant. A class without such an operation
-// borrows from its kin (the same call and direction, then the same call, then any), but never more than its
-// own smallest value.
+// They are learned only from operations that, by the rebuilt edges, waited for nothing else, and never from
+// step times: a plain median would include waiting time. A class without such operations uses those of
+// similar classes (same call and direction, then same call, then any), limited by its own smallest sample.
 #pragma once
 
 #include <map>
@@ -15,17 +14,18 @@
 
 namespace stepcast::detail {
 
+// The learned values by class of delay.
 class Constants {
  public:
-  // What was learned for this class; 0: nothing.
+  // The constant of a class in microseconds; 0 if none was learned.
   [[nodiscard]] double value_us(const DelayClass& delay) const {
     const auto it = value_us_.find(delay);
     return it == value_us_.end() ? 0 : it->second;
   }
-  // In the order in which they were learned.
+  // All constants, in the order in which they were learned.
   [[nodiscard]] const std::vector<LearnedConstant>& table() const { return table_; }
 
-  // `names`: those that Call::name refers to.
+  // Learns the constants of all ranks together. `names`: the string table to which Call::name refers.
   static Constants learn(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
                          const StringTable& names);
 
@@ -35,23 +35,27 @@ class Constants {
   std::vector<LearnedConstant> table_;
 };
 
-// `kind` is launch or inside_launch.
+// The class of a launch. `kind` is launch or inside_launch.
 [[nodiscard]] DelayClass launch_class(DelayKind kind, const RankGraph& g, const GpuWork& w);
+// The class of the gap between two neighbours on a stream.
 [[nodiscard]] DelayClass gap_class(const GpuWork& previous, const GpuWork& next);
+// The class of the delay from awaited work to work on the waiting stream.
 [[nodiscard]] DelayClass event_class(const GpuWork& from, const GpuWork& to);
-// Of a gap on a stream until a launch that the file does not show.
+// The class of a gap before a launch that the file does not show.
 [[nodiscard]] DelayClass lost_launch_class();
+// The classes of waiting calls: return delay and base cost.
 [[nodiscard]] DelayClass return_class(WaitKind kind);
 [[nodiscard]] DelayClass base_class(WaitKind kind);
 
-// True when the work starts before its launching call returns, or its call waits for it: its launch edge
-// leaves the call's start.
+// True if the work starts before its launching call returns, or if the call waits for it. Its launch edge
+// then starts at the start of the call.
 [[nodiscard]] bool starts_inside_call(const RankGraph& g, const GpuWork& w);
-// True when all that the work could have waited for (stream and event) had ended before its launch began, or, for
-// work that begins inside its call, long before it began.
+// True if everything that the work could have waited for (stream and events) had ended before its launch
+// began, or, for work that starts inside its call, long before the work started. `sources` is the result of
+// edges_into().
 [[nodiscard]] bool launched_clean(const RankGraph& g, std::size_t work,
                                   const std::vector<std::vector<std::int32_t>>& sources);
-// [work] -> edges into it (indices into graph.gpu_edges).
+// [work] -> edges into it, as indices into graph.gpu_edges.
 [[nodiscard]] std::vector<std::vector<std::int32_t>> edges_into(const RankGraph& g);
 
 }  // namespace stepcast::detail

@@ -1,3 +1,7 @@
+// Cuts the CPU threads of a step into tasks and finds where they wait. A thread becomes a contiguous sequence
+// of tasks; idle stretches are then removed and replaced by hand-off edges, so that a replay with faster GPUs
+// or CPUs does not keep recorded idle time. A second pass finds the GPU work for which synchronising calls
+// wait.
 #include "stepcast/rebuild/detail/cpu_lanes.h"
 
 #include <algorithm>
@@ -12,24 +16,26 @@
 namespace stepcast::detail {
 namespace {
 
+// Start or end of an operator on a thread.
 struct Boundary {
   double time_us;
   std::int32_t op;
   bool begins;
 };
 
+// False for annotations, steps and kNone.
 bool is_framework_op(const RankGraph& g, std::int32_t op) {
   return op != kNone && item(g.recorded->cpu_ops, op).kind == CpuOp::Kind::op;
 }
 
-// Open in the window or begun in it.
+// Operators of a thread that overlap the window.
 std::vector<std::int32_t> ops_of_window(const RankGraph& g, std::size_t thread) {
   const auto at = [&](double time_us) { return g.origin + Nanoseconds{std::llround(time_us * 1e3)}; };
   return g.index->ops_in(thread, at(g.window.start_us), at(g.window.end_us));
 }
 
-// Where operators of a thread begin and end in the window, in the order in which that takes effect. `lane_end_us` grows
-// to the last of them.
+// Where operators of a thread start and end inside the window, in the order in which the ends take effect.
+// `lane_end_us` is raised to the last of them.
 std::vector<Boundary> boundaries_of(const RankGraph& g, std::span<const std::int32_t> ops, bool is_main,
                                     double& lane_end_us) {
   const RecordedRank& r = *g.recorded;
@@ -45,8 +51,8 @@ std::vector<Boundary> boundaries_of(const RankGraph& g, std::span<const std::int
     boundaries.push_back({end, i, false});
     lane_end_us = std::max(lane_end_us, end);
   }
-  // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and
-  // begin last.
+  // At the same time, ends come before starts, except that an operator of zero length starts before it ends.
+  // Inner operators end first and start last.
   std::ranges::stable_sort(boundaries, [&](const Boundary& a, const Boundary& b) {
     if (a.time_us != b.time_us) return a.time_us < b.time_us;
     const auto instant = [&](const Boundary& x) { return item(r.cpu_ops, x.op).duration.count() == 0; };
@@ -57,7 +63,7 @@ std::vector<Boundary> boundaries_of(const RankGraph& g, std::span<const std::int
   return boundaries;
 }
 
-// One lane's raw tasks: contiguous from the first to the last event, idle stretches still inside.
+// The raw tasks of one lane: contiguous from the first to the last event, including idle stretches.
 std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) {
   const RecordedRank& r = *g.recorded;
   const double first = g.window.start_us;
@@ -67,7 +73,7 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
 
   std::vector<CpuTask> tasks;
   std::vector<std::int32_t> open;
-  // Ops that were open already when the window began, outermost first.
+  // Operators that were already open at the start of the window, outermost first.
   for (const std::int32_t i : ops) {
     const CpuOp& op = item(r.cpu_ops, i);
     if (g.us(op.start) < first && g.us(op.end()) > first) open.push_back(i);
@@ -87,13 +93,13 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
   };
   const auto pass_boundaries = [&](double until, bool inside_call) {
     for (; b < boundaries.size() && boundaries[b].time_us <= until; ++b) {
-      // An op end inside a call (rounding) takes effect after it: calls are atomic.
+      // The end of an operator inside a call (due to rounding) takes effect after the call: calls are atomic.
       if (!inside_call) segment_until(std::max(boundaries[b].time_us, now));
       const std::int32_t op = boundaries[b].op;
       if (boundaries[b].begins)
         open.push_back(op);
       else if (const auto at = std::find(open.rbegin(), open.rend(), op); at != open.rend())
-        open.erase(std::next(at).base());  // mostly the innermost
+        open.erase(std::next(at).base());  // usually the innermost
     }
   };
   for (const std::int32_t c : item(g.calls_of_thread, thread)) {
@@ -109,8 +115,8 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
   return tasks;
 }
 
-// Recorded end of the last top-level op of a lane at or before `time_us`, as (task, end): the last task
-// inside that op.
+// The end of the last top-level operator of a lane at or before a time: the last task inside that operator,
+// and its end.
 struct Anchor {
   std::int32_t task = kNone;
   double end_us = 0;
@@ -121,7 +127,8 @@ Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, 
       std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
   for (auto it = end; it != tasks.begin();) {
     --it;
-    // A top-level op ends with this task when the next task is in no op, or in an op that begins there.
+    // A top-level operator ends with this task if the next task is outside of operators or in another
+    // top-level one.
     const auto next = std::next(it);
     const auto root = [&](std::int32_t op) { return g.index->context_of(op).root; };
     if (root(it->op) == kNone) continue;
@@ -133,14 +140,16 @@ Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, 
   return anchor;
 }
 
+// Position of the last task that ends at or before `time_us`; kNone if there is none.
 std::int32_t last_task_ending_by(const std::vector<CpuTask>& tasks, double time_us) {
   const auto end =
       std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
   return end == tasks.begin() ? kNone : static_cast<std::int32_t>(end - tasks.begin()) - 1;
 }
 
-// True when the main thread did something in a stretch of another thread without any op: then the thread was
-// idle until main woke it. While main waits for the thread all the time, the stretch is the thread's own.
+// True if the main thread was active during a stretch in which another thread has no open operator. The other
+// thread was then idle until the main thread woke it. If the main thread waits the whole time, the stretch is
+// work of the other thread.
 bool woken_by_main(const std::vector<CpuTask>& main, const CpuTask& stretch) {
   const std::int32_t last = last_task_ending_by(main, stretch.end_us);
   if (last == kNone) return true;
@@ -152,7 +161,8 @@ void add_unless_there(std::vector<std::int32_t>& list, std::int32_t item) {
   if (item != kNone && std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
-// Of work whose launch is lost, what ended last while the call ran: the file does not show for which stream it waited.
+// For work with lost launches: the work that ended last while the call ran. The file does not show for which
+// stream the call waited.
 std::int32_t ended_meanwhile(const RankGraph& g, const Call& call) {
   std::int32_t last = kNone;
   for (std::size_t i = 0; i < g.gpu.size(); ++i) {
@@ -164,7 +174,8 @@ std::int32_t ended_meanwhile(const RankGraph& g, const Call& call) {
   return last;
 }
 
-// The GPU work that a synchronising call waits for.
+// Finds the calls that wait for GPU work, and for each the last work that it waits for. Stream and event are
+// recorded or concluded from the order of the calls on the thread.
 void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
   const auto ended_work = [&](std::int32_t stream, double before_us, double end_us) {
     return last_ended(g, last_launched_before(g, stream, before_us), end_us + kClockToleranceUs);
@@ -231,7 +242,8 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
   }
 }
 
-// Threads that do something in the window, the main thread first.
+// Selects the threads that do something in the window, the main thread first. Calls of threads that only poll
+// are dropped.
 void choose_threads(const RankGraph& g, CpuLanes& lanes) {
   const std::size_t thread_count = g.recorded->threads.size();
   std::vector<bool> has_work(thread_count, false);
@@ -250,7 +262,7 @@ void choose_threads(const RankGraph& g, CpuLanes& lanes) {
   }
 }
 
-// Idle stretches leave the lanes; what ends them becomes a hand-off.
+// Removes idle stretches from the lanes. The event that ends a stretch becomes a hand-off.
 class GapCutter {
  public:
   GapCutter(const RankGraph& g, CpuLanes& lanes) : g_(g), lanes_(lanes) {
@@ -265,11 +277,13 @@ class GapCutter {
   }
 
  private:
+  // A gap, until the thread is found that ended it.
   struct Open {
     std::int32_t lane, task;  // the task after the gap, in the new numbering
     double time_us;
   };
 
+  // Copies the tasks of a lane without its gaps.
   void cut_lane(std::int32_t lane) {
     const bool is_main = lane == 0 && lanes_.threads[0] == g_.window.main_thread;
     const std::vector<CpuTask>& raw = item(raw_, lane);
@@ -291,7 +305,7 @@ class GapCutter {
     }
   }
 
-  // Whether another thread does the work that main waits for.
+  // True if another thread is active during the gap, so that the main thread waits for it.
   [[nodiscard]] bool awaits_another_thread(std::int32_t lane, const CpuTask& gap) const {
     for (std::int32_t other = 0; other < next_position(raw_); ++other) {
       if (other == lane) continue;
@@ -301,6 +315,7 @@ class GapCutter {
     return false;
   }
 
+  // A thread starts after a gap: the last task of the main thread that ended before woke it.
   void add_wake(const Open& wake) {
     Handoff h{.kind = Handoff::Kind::wake};
     h.to_thread = wake.lane;
@@ -315,6 +330,8 @@ class GapCutter {
     lanes_.handoffs.push_back(h);
   }
 
+  // The main thread continues after a gap: the thread with the operator that ended last is the one it waited
+  // for.
   void add_join(const Open& join) {
     Handoff h{.to_thread = join.lane, .to_task = join.task};
     double best = -1;
@@ -340,7 +357,7 @@ class GapCutter {
 
   const RankGraph& g_;
   CpuLanes& lanes_;
-  std::vector<std::vector<CpuTask>> raw_;  // [lane] with its gaps
+  std::vector<std::vector<CpuTask>> raw_;  // [lane] including gaps
   std::vector<Open> wakes_, joins_;
 };
 
@@ -351,7 +368,8 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
   choose_threads(g, lanes);
   GapCutter{g, lanes}.run();
   find_wait_sources(g, lanes);
-  for (std::vector<CpuTask>& tasks : lanes.tasks) tasks.shrink_to_fit();  // those of all ranks stand together
+  // all ranks are in memory at the same time
+  for (std::vector<CpuTask>& tasks : lanes.tasks) tasks.shrink_to_fit();
   return lanes;
 }
 

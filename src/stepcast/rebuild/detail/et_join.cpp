@@ -1,3 +1,6 @@
+// Joins operators of a profiler trace with nodes of an execution trace by searching sequences of names. The
+// execution trace usually has one iteration and the profiler trace several, so each thread of the execution
+// trace is a pattern that may occur several times in the recorded thread (Knuth-Morris-Pratt).
 #include "stepcast/rebuild/detail/et_join.h"
 
 #include <algorithm>
@@ -18,7 +21,7 @@ using Names = std::vector<std::uint32_t>;
 constexpr std::uint32_t kNoName = 0xffffffff;
 constexpr Index kNoNode = -1;
 
-// Positions in `text` where `pattern` begins (Knuth-Morris-Pratt), runs that do not overlap.
+// Positions in `text` at which `pattern` starts, without overlaps. O(length of both).
 std::vector<std::size_t> find_runs(const Names& pattern, const Names& text) {
   std::vector<std::size_t> found;
   if (pattern.empty() || pattern.size() > text.size()) return found;
@@ -39,13 +42,15 @@ std::vector<std::size_t> find_runs(const Names& pattern, const Names& text) {
   return found;
 }
 
-// What of two threads has to agree, of the names that both files know.
+// Which names of two threads are compared, of those that both files contain. Each level is tried after the
+// previous one failed.
 enum class Compared : std::uint8_t {
   all,
   operators,  // without annotations
-  common,     // only names that both threads hold
+  common,     // only names that occur on both threads
 };
 
+// Joins one pair of files.
 class Joiner {
  public:
   Joiner(const RecordedRank& recorded, const ExecutionTrace& et) : r_(recorded), et_(et) {
@@ -68,7 +73,7 @@ class Joiner {
   }
 
  private:
-  // Recorded ops per thread in the order they began, of names that both files know.
+  // Recorded operators per thread in the order of their start, with names that both files contain.
   void list_ops() {
     ops_.resize(r_.threads.size());
     std::vector<bool> in_et(r_.names.size(), false);
@@ -88,6 +93,7 @@ class Joiner {
       std::ranges::stable_sort(list, [&](Index a, Index b) { return order(a) < order(b); });
   }
 
+  // Nodes per thread in their order, likewise.
   void list_nodes() {
     name_of_node_.assign(et_.nodes.size(), kNoName);
     for (std::size_t i = 0; i < et_.nodes.size(); ++i) {
@@ -105,8 +111,9 @@ class Joiner {
     }
   }
 
-  // The thread first that tells the iterations apart: the one that began first and is no mere helper; then by
-  // size, so that a thread of a few common operators does not take another's place.
+  // The order in which threads are joined. The first one determines the iterations: the thread that started
+  // first and is not a helper. The others follow by size, so that a thread with a few common operators does
+  // not claim the recorded thread of another one.
   [[nodiscard]] std::vector<Index> threads_in_order() const {
     constexpr std::size_t kFewNodes = 8;
     std::vector<Index> threads;
@@ -122,7 +129,8 @@ class Joiner {
     return threads;
   }
 
-  // Every run of the ET thread's names in the first recorded thread that has one.
+  // Links all occurrences of the names of an ET thread in the first recorded thread that contains them. False
+  // if there is none. At least half of the nodes must remain after reduce().
   bool join_thread(Index et_thread, Compared compared) {
     for (std::size_t t = 0; t < ops_.size(); ++t) {
       if (thread_of_ops_.contains(t)) continue;
@@ -139,7 +147,7 @@ class Joiner {
         const Nanoseconds begin = op_at(ops[run]).start;
         if (leads) iteration_begin_.push_back(begin);
         const Index iteration = iteration_at(begin);
-        if (!leads && !taken_.insert({et_thread, iteration}).second) continue;  // by an earlier run of it
+        if (!leads && !taken_.insert({et_thread, iteration}).second) continue;  // by an earlier occurrence
         for (std::size_t k = 0; k < list.size(); ++k) link(ops[run + k], list[k], iteration);
       }
       thread_of_ops_.insert(t);
@@ -148,6 +156,7 @@ class Joiner {
     return false;
   }
 
+  // Drops the names that are not compared on this level.
   void reduce(Compared compared, std::vector<Index>& nodes, std::vector<Index>& ops) const {
     if (compared == Compared::all) return;
     std::erase_if(nodes, [&](Index i) { return is_annotation_[name_of_node(i)]; });
@@ -160,15 +169,18 @@ class Joiner {
     std::erase_if(ops, [&](Index i) { return !of_nodes.contains(name_of_op(i)); });
   }
 
-  // What begins before the first iteration (prefetching) belongs to it.
+  // The iteration at this time. Operators before the first iteration, such as prefetching, count as the first
+  // one.
   [[nodiscard]] Index iteration_at(Nanoseconds time) const {
     const auto after = std::upper_bound(iteration_begin_.begin(), iteration_begin_.end(), time);
     return std::max<Index>(0, static_cast<Index>(after - iteration_begin_.begin()) - 1);
   }
 
-  // A constant offset between ET order and the recorded order, voted for by the rarer names.
+  // Fallback for threads without a complete match: finds the most frequent difference between the two
+  // numberings, with votes of names that are rare, and links nodes at this offset if the names agree.
   void join_by_offset(const std::vector<Index>& threads) {
-    constexpr std::size_t kRareName = 32;  // occurrences; common names would vote for every distance
+    // most occurrences of a name that votes; common names would vote for every offset
+    constexpr std::size_t kRareName = 32;
     std::unordered_map<std::int64_t, Index> op_by_order;
     std::unordered_map<std::uint32_t, std::vector<Index>> ops_named, nodes_named;
     for (std::size_t i = 0; i < r_.cpu_ops.size(); ++i) {
@@ -218,11 +230,11 @@ class Joiner {
   const ExecutionTrace& et_;
   std::vector<std::vector<Index>> ops_;           // [recorded thread]
   std::map<Index, std::vector<Index>> nodes_;     // [ET thread]
-  Names name_of_node_;                            // in the names of the profiler trace
-  std::vector<bool> is_op_name_, is_annotation_;  // [name of the profiler trace] in both files
-  std::set<std::size_t> thread_of_ops_;           // recorded threads that are joined
+  Names name_of_node_;                            // name numbers of the profiler trace
+  std::vector<bool> is_op_name_, is_annotation_;  // [name of the profiler trace]
+  std::set<std::size_t> thread_of_ops_;           // recorded threads that are already joined
   std::vector<Nanoseconds> iteration_begin_;      // of the thread that was joined first
-  std::set<std::pair<Index, Index>> taken_;       // (ET thread, repetition)
+  std::set<std::pair<Index, Index>> taken_;       // (ET thread, iteration)
   EtJoin join_;
 };
 

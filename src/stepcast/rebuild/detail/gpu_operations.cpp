@@ -1,3 +1,6 @@
+// Assigns operations to kernels. An operator may have several operations and launch several kernels; both are
+// ordered, and a dynamic program finds the assignment of neighbours with the best match of kernel classes,
+// weighted by time.
 #include "stepcast/rebuild/detail/gpu_operations.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Work that is known by its own record: a copy or fill of a recorded size.
+// The operation of a copy or fill with a recorded size; empty for other work.
 std::optional<Operation> transfer_of(const RankGraph& g, const GpuWork& w) {
   const GpuOp& op = g.recorded->gpu_ops[w.recorded];
   if (w.kind == GpuOp::Kind::kernel || op.bytes < 0) return std::nullopt;
@@ -20,7 +23,8 @@ std::optional<Operation> transfer_of(const RankGraph& g, const GpuWork& w) {
                    Direction::forward};
 }
 
-// Operations that one kernel does together, as one.
+// One operation for several that a single kernel performs: the sum of their work, with dtype and class of the
+// largest.
 Operation sum_of(std::span<const Operation> operations) {
   if (operations.size() == 1) return operations.front();
   Work sum;
@@ -38,11 +42,12 @@ Operation sum_of(std::span<const Operation> operations) {
                    longest->dtype, longest->direction};
 }
 
-// Cuts `fine` things into `coarse` runs of neighbours, none empty, so that the sum of gain(fine, coarse) is
-// largest; of equal cuts the one with the longest first runs. [fine] -> run. Needs coarse <= fine.
+// Cuts `fine` items into `coarse` non-empty runs of neighbours, such that the sum of gain(fine, coarse) is
+// maximal. Among equal cuts, the first runs are longest. Returns [fine] -> run. Requires coarse <= fine.
+// O(fine x coarse).
 template <class Gain>
 std::vector<std::size_t> best_runs(std::size_t fine, std::size_t coarse, Gain gain) {
-  // best[c][f]: of the first f + 1 things in c + 1 runs; the thing f begins run c or goes on with it.
+  // best[c][f]: the best gain of the first f + 1 items in c + 1 runs; item f starts run c or continues it.
   const double impossible = -1;
   std::vector<std::vector<double>> best(coarse, std::vector<double>(fine, impossible));
   std::vector<std::vector<bool>> begins(coarse, std::vector<bool>(fine, false));
@@ -63,6 +68,7 @@ std::vector<std::size_t> best_runs(std::size_t fine, std::size_t coarse, Gain ga
   return run;
 }
 
+// Assigns the operations of one trace to the GPU work of one rank.
 class Assigner {
  public:
   Assigner(const RankGraph& g, const ExecutionTrace& trace, const TracedOperations& traced,
@@ -77,7 +83,7 @@ class Assigner {
 
   GpuOperations run() {
     out_.of_work.resize(g_.gpu.size());
-    std::map<Executed, std::vector<std::size_t>> kernels_of;  // GPU work that shares its work
+    std::map<Executed, std::vector<std::size_t>> kernels_of;  // GPU work with the same operations
     for (std::size_t i = 0; i < g_.gpu.size(); ++i) {
       const auto [node, repetition] = executed(g_.gpu[i]);
       GpuOperations::Share& share = out_.of_work[i];
@@ -106,7 +112,7 @@ class Assigner {
   }
 
  private:
-  // A node of the execution trace in one of the iterations that it stands for.
+  // A node of the execution trace in one of its iterations.
   struct Executed {
     std::int32_t node = kNone, repetition = 0;
     auto operator<=>(const Executed&) const = default;
@@ -121,7 +127,8 @@ class Assigner {
     return static_cast<std::int32_t>(out_.operations.size()) - 1;
   }
 
-  // The innermost operator of the execution trace around the launch: out of what only the profiler saw.
+  // The innermost operator around the launch that the execution trace contains. The profiler may have
+  // recorded operators inside it.
   [[nodiscard]] Executed executed(const GpuWork& w) const {
     std::int32_t op = w.op;
     while (op != kNone && node_of_op_[static_cast<std::size_t>(op)] < 0)
@@ -131,8 +138,8 @@ class Assigner {
     return {node_of_op_[i], repetition_of_op_.empty() ? 0 : repetition_of_op_[i]};
   }
 
-  // Tensors are fp32 and the kernel says that it multiplies on TF32 units: "..._tf32f32_...", or matrix
-  // instructions of 8 values ("s1688"), which fp32 data use from Ampere on.
+  // The operation with the dtype that the kernel used. For fp32 tensors, the name of the kernel shows TF32:
+  // "..._tf32f32_...", or matrix instructions with 8 values ("s1688"), which fp32 data use since Ampere.
   Operation as_run(Operation operation, std::size_t kernel) const {
     if (operation.dtype != DType::fp32) return operation;
     if (!std::holds_alternative<GemmShape>(operation.shape) &&
@@ -144,6 +151,7 @@ class Assigner {
     return operation;
   }
 
+  // Distributes the operations of one executed operator over its kernels, in the order of the launches.
   void share_out(const Executed& executed, std::vector<std::size_t>& kernels) {
     std::ranges::stable_sort(kernels,
                              [&](std::size_t a, std::size_t b) { return g_.gpu[a].call < g_.gpu[b].call; });
@@ -151,7 +159,7 @@ class Assigner {
     std::vector<Operation> operations;
     for (std::size_t i = first; i < last; ++i) {
       const Operation& operation = traced_.operations[i].operation;
-      // Done by its copies, which have their own recorded sizes.
+      // Performed by copies, which have their recorded sizes.
       if (copies_.contains(executed) && std::holds_alternative<TransferShape>(operation.shape)) continue;
       operations.push_back(operation);
     }
@@ -201,12 +209,13 @@ class Assigner {
   const ExecutionTrace& trace_;
   const TracedOperations& traced_;
   std::span<const std::int32_t> node_of_op_, repetition_of_op_;
-  std::map<std::int32_t, std::pair<std::size_t, std::size_t>> operations_of_;  // node -> traced operations
-  std::set<Executed> copies_;                                                  // with copies of recorded size
+  // node -> range of traced operations
+  std::map<std::int32_t, std::pair<std::size_t, std::size_t>> operations_of_;
+  std::set<Executed> copies_;  // with copies of recorded size
   GpuOperations out_;
 };
 
-// Takes over what `more` knows of work that `operations` has no operator for.
+// Adds what `more` knows about work without an operator in `operations`.
 void fill_in(GpuOperations& operations, const GpuOperations& more) {
   for (std::size_t i = 0; i < operations.of_work.size(); ++i) {
     GpuOperations::Share& share = operations.of_work[i];
@@ -228,6 +237,8 @@ GpuOperations operations_of_gpu_work(const RankGraph& g, const ExecutionTrace& t
   return Assigner(g, trace, traced, node_of_op, repetition_of_op).run();
 }
 
+// From the execution trace if there is one; work it does not cover is looked up in the shapes of the profiler
+// trace.
 GpuOperations operations_of_gpu_work(const RankGraph& g, const TracedOperationsOptions& options) {
   GpuOperations out;
   if (g.execution_trace != nullptr) {

@@ -1,11 +1,11 @@
-// Which work each kernel, copy and fill of a rank does: the Operation of the operator that launched it.
+// The work of each kernel, copy and fill of a rank: the Operation of the operator that launched it.
 //
-// Copies and fills whose size is recorded are a transfer of that size, whoever launched them. What else an
-// operator launched shares the operator's Operations, in the order of the launches:
-//   one Operation: every kernel does it in the share that it has of their recorded time;
-//   fewer Operations than kernels: neighbouring kernels share one, cut where classes of kernels fit best;
-//   more Operations than kernels: neighbouring Operations are one kernel's work, as their sum.
-// So the times of an Operation over all kernels add up to how often its operator counts it.
+// Copies and fills with a recorded size are a transfer of that size, independent of the operator. The other
+// work of an operator shares its Operations, in the order of the launches:
+//   one Operation: each kernel does a part, in proportion to its recorded time
+//   fewer Operations than kernels: neighbouring kernels share one; the cut maximises the match of kernel classes
+//   more Operations than kernels: a kernel does the sum of neighbouring Operations
+// The shares of an Operation over all kernels add up to the number of times that its operator executes it.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +20,35 @@
 
 namespace stepcast::detail {
 
+// The result for one rank.
 struct GpuOperations {
+  // The operation of one piece of GPU work.
   struct Share {
     std::int32_t operation = kNone;  // index into `operations`; kNone: not known
-    double times = 1;                // how often, or which share of it
+    double times = 1;                // number of executions, or the share of one
     bool linked = false;             // an operator launched it
-    NameId op;   // known: the operator that counts it; else the innermost operator; invalid: not linked
-    NameId why;  // why it is not known
+    // If the work is known, the operator that counts it, else the innermost operator; invalid if not linked.
+    NameId op;
+    NameId why;  // reason why it is not known
   };
   std::vector<Operation> operations;
   std::vector<Share> of_work;  // [RankGraph::gpu]
   StringTable names;
 };
 
-// `node_of_op`: for each of RecordedRank::cpu_ops the node of `trace`, -1: none. `repetition_of_op`: the iteration
-// that the op is in, where `trace` stands for several; empty: one.
+// `node_of_op`: [RecordedRank::cpu_ops] node of `trace`, -1: none. `repetition_of_op`: iteration of the
+// operator if `trace` represents several; empty: one iteration.
 [[nodiscard]] GpuOperations operations_of_gpu_work(const RankGraph& graph, const ExecutionTrace& trace,
                                                    const TracedOperations& traced,
                                                    std::span<const std::int32_t> node_of_op,
                                                    std::span<const std::int32_t> repetition_of_op = {});
 
-// Operations of a rank that was linked for a replay: from its execution trace; work whose launch the execution
-// trace does not hold from the profiler trace's own shapes.
+// The operations of a rank that was linked for a replay: from its execution trace, and for work that the
+// execution trace does not cover, from the shapes in the profiler trace.
 [[nodiscard]] GpuOperations operations_of_gpu_work(const RankGraph& graph,
                                                    const TracedOperationsOptions& options);
 
+// Sums the recorded GPU time by whether its work is known.
 [[nodiscard]] KernelTimeCoverage kernel_time(const RankGraph& graph, const GpuOperations& operations);
 
 }  // namespace stepcast::detail

@@ -1,3 +1,6 @@
+// Determines when GPU work of a rank may start: by its launch, by its stream, and, for the nodes of a CUDA
+// graph, by the nodes before them. The result also shows how late work started compared with everything that
+// is known to delay it, which is the quality measure of the rebuilt graph.
 #include "stepcast/rebuild/detail/gpu_starts.h"
 
 #include <algorithm>
@@ -8,10 +11,11 @@
 namespace stepcast::detail {
 namespace {
 
-// A launch delay or stream gap this close to its constant may be taken as recorded
+// A recorded launch delay or stream gap may replace its constant if it is within this many microseconds
 // (RebuildOptions::own_delays).
 constexpr double kOwnDelayWithinUs = 3;
 
+// The edge from the launching call to its work.
 LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& constants,
                        const std::vector<std::vector<std::int32_t>>& into, bool own_delays) {
   const GpuWork& w = g.gpu[i];
@@ -22,8 +26,8 @@ LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& const
     edge.delay = launch_class(DelayKind::inside_launch, g, w);
     edge.delay_us = constants.value_us(edge.delay);
   } else if (starts_inside_call(g, w)) {
-    // How far into its call the work begins depends on the call (staging of a large copy, a slow first
-    // launch): its own delay is kept.
+    // The offset of the start inside the call depends on the call (staging of a large copy, a slow first
+    // launch), so the recorded offset is kept.
     edge.from_start = true;
     edge.kept = true;
     edge.delay = launch_class(DelayKind::inside_launch, g, w);
@@ -41,8 +45,9 @@ LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& const
   return edge;
 }
 
-// Not held by the end of what runs: a recorded distance behind the work before it, from its end, or, where it still
-// ran, from its start as a share of its length: what begins while its last blocks run moves with its end.
+// The edge for work that does not wait for the end of its predecessor: it keeps its recorded distance. If the
+// predecessor still ran, the distance is from its start, as a share of its length: work that starts while the
+// last blocks of the predecessor run moves with its end.
 OrderEdge beside_edge(const RankGraph& g, const GpuWork& w) {
   const GpuWork& previous = g.work(w.previous);
   OrderEdge edge{.from = w.previous, .from_start = overlaps(g, previous, w)};
@@ -52,8 +57,8 @@ OrderEdge beside_edge(const RankGraph& g, const GpuWork& w) {
   return edge;
 }
 
-// Launched by a call that the file does not show: behind the work before it on the stream. A longer gap is a launch that
-// the stream waited for, which is host time.
+// The edge for work with a launch that the file does not show: it follows its predecessor on the stream. A
+// long gap was a launch that the stream waited for, so it counts as host time.
 OrderEdge lost_launch_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w) {
   if (overlaps(g, g.work(ahead), w)) return beside_edge(g, w);
   OrderEdge edge{.from = ahead, .delay_us = std::max(0.0, w.start_us - g.work(ahead).end_us)};
@@ -63,6 +68,7 @@ OrderEdge lost_launch_edge(const RankGraph& g, std::int32_t ahead, const GpuWork
   return edge;
 }
 
+// The edge for normal stream order, with the learned stream gap.
 OrderEdge queue_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w, const Constants& constants,
                      bool own_delays) {
   OrderEdge edge{.from = ahead, .delay = gap_class(g.work(ahead), w)};
@@ -74,8 +80,8 @@ OrderEdge queue_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w, c
   return edge;
 }
 
-// [work] Nodes of one launch: each a recorded distance behind the node that had ended last when it began, or behind
-// the start of the first node where none had.
+// Orders the nodes of one CUDA graph launch: each node keeps its recorded distance to the node that ended
+// last when it started, or to the start of the first node if none had ended.
 void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& starts) {
   std::vector<std::int32_t> by_end = call.gpu;
   std::ranges::stable_sort(
@@ -95,7 +101,7 @@ void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& 
     OrderEdge edge{.from = call.gpu.front(), .from_start = true};
     while (ended != by_end.begin()) {
       --ended;
-      // Of nodes without length that begin at one instant only those before this one.
+      // Of nodes without length that start at the same time, only those before this one.
       if (*ended == i || g.work(*ended).start_us > w.start_us ||
           (g.work(*ended).start_us == w.start_us && *ended > i))
         continue;
@@ -112,7 +118,7 @@ void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& 
   }
 }
 
-// Idle stretches of one device, from the union of all its work.
+// Idle time of one device, from the union of all its work.
 class DeviceActivity {
  public:
   DeviceActivity(const RankGraph& g, std::int32_t device) {
@@ -128,7 +134,7 @@ class DeviceActivity {
       else
         busy_.push_back(x);
   }
-  // Time of the stretch in which nothing runs.
+  // Microseconds of the stretch in which nothing runs on the device.
   [[nodiscard]] double idle_us(Interval stretch) const {
     double busy = 0;
     auto it = std::partition_point(busy_.begin(), busy_.end(),
@@ -155,7 +161,7 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
       const std::int32_t ahead = behind;
       if (behind == kNone || w.end_us >= g.work(behind).end_us) behind = i;
       if (w.call != kNone) {
-        if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // below
+        if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // ordered below
         start.launch = launch_edge(g, static_cast<std::size_t>(i), constants, into, own_delays);
         if (ahead == kNone) continue;
         start.order = overlaps(g, g.work(ahead), w) ? beside_edge(g, w)
@@ -169,8 +175,8 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
           start.offset_us = std::max(0.0, w.start_us - g.window.start_us);
         continue;
       }
-      // Left over from before the window: the first on its stream at its recorded offset, the others a
-      // recorded gap behind it, so that a scenario which changes kernel times moves them as a queue.
+      // Left over from before the window: the first one on its stream starts at its recorded offset, the
+      // others follow at their recorded gaps, so that changed kernel times move them as a queue.
       if (ahead != kNone && g.work(ahead).call == kNone) {
         start.order = beside_edge(g, w);
         start.order->info.origin = EdgeOrigin::recorded_offset;
@@ -212,11 +218,11 @@ std::vector<double> ready_times(const RankGraph& g, const Constants& constants,
 
 void keep_starts_behind_unseen_work(const RankGraph& g, const std::vector<double>& ready_us,
                                     std::vector<GpuStart>& starts) {
-  // What was launched before the file has run since the file began: a wait that is short against that time is
-  // the launch's own.
+  // Work from before the file has been running since the start of the file. A wait that is short compared
+  // with that time belongs to the launch.
   constexpr double kShareWaited = 0.1;
   if (!g.begins_with_file) return;
-  std::map<std::int32_t, double> first_end_us;  // [device] of what was launched in the file
+  std::map<std::int32_t, double> first_end_us;  // [device] of work launched in the file
   for (const GpuWork& w : g.gpu) {
     if (w.call == kNone) continue;
     const auto [it, fresh] =
@@ -243,7 +249,7 @@ GpuLateness gpu_lateness(const RankGraph& g, const std::vector<double>& ready_us
     if (w.call == kNone || w.start_us - ready_us[i] <= kLateUs) continue;
     ++lateness.n;
     late.push_back({ready_us[i], w.start_us});
-    // Queued: it could have followed its predecessor at once.
+    // Queued: it could have started directly after its predecessor.
     if (w.previous == kNone || !starts[i].launch) continue;
     const Call& c = g.calls[static_cast<std::size_t>(w.call)];
     const double launched =

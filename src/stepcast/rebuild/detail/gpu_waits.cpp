@@ -1,3 +1,7 @@
+// Reconstructs dependencies between GPU streams. CUDA events make one stream wait for another, but a trace
+// without cuda_sync records shows only the calls, and not which event or stream they refer to. The rules
+// below follow the usage in PyTorch: record and wait in pairs, waits around collectives, and the final wait
+// of DDP. Concluded edges are checked against recorded times.
 #include "stepcast/rebuild/detail/gpu_waits.h"
 
 #include <algorithm>
@@ -15,7 +19,7 @@ bool is_comm_launch(const RankGraph& g, const Call& c) {
   return !c.gpu.empty() && g.work(c.gpu.front()).communication;
 }
 
-// First work on `stream` launched after `time_us`.
+// The first work on `stream` that is launched after `time_us`.
 std::int32_t first_launched_after(const RankGraph& g, std::int32_t stream, double time_us) {
   const auto& list = g.streams[static_cast<std::size_t>(stream)].work;
   const auto it = std::partition_point(list.begin(), list.end(),
@@ -23,6 +27,8 @@ std::int32_t first_launched_after(const RankGraph& g, std::int32_t stream, doubl
   return it == list.end() ? kNone : *it;
 }
 
+// Finds the waits of one rank. The constructor determines communication streams, the main stream and lookup
+// tables.
 class WaitFinder {
  public:
   explicit WaitFinder(RankGraph& graph) : g_(graph) {
@@ -55,10 +61,10 @@ class WaitFinder {
   }
 
  private:
-  // The state of a thread while its calls are walked in order.
+  // State of a thread while its calls are visited in order.
   struct ThreadState {
-    std::int32_t current_stream = kNone;        // of the last launch that was no collective
-    std::vector<std::int32_t> used_streams;     // non-communication streams, last used at the end
+    std::int32_t current_stream = kNone;        // stream of the last launch that was not a collective
+    std::vector<std::int32_t> used_streams;     // non-communication streams, most recently used at the end
     std::int32_t launch_before_record = kNone;  // last work launched before the last event record
     std::int32_t last_launch = kNone;
   };
@@ -88,13 +94,16 @@ class WaitFinder {
     }
   }
 
+  // Handles one cudaStreamWaitEvent. The cases are ordered by reliability: recorded event, waits inside the
+  // collective library, waits around a collective, DDP's final wait, record and wait in pairs, and last the
+  // previously used stream.
   void wait(const std::vector<std::int32_t>& calls, std::size_t k, const ThreadState& state) {
     const Call& c = call(g_, calls[k]);
     if (recorded_wait(c)) return;
     if (c.in_library_annotation) return;  // the collective library orders its own streams
 
     if (c.comm_op != kNone && launched_comm_before(calls, k, c.comm_op))
-      return;  // the collective's own future
+      return;  // the future of the collective itself
     if (c.comm_op != kNone) {
       const std::int32_t comm_launch = next_launch_of_comm_op(calls, k, c.comm_op);
       if (comm_launch != kNone) {  // the collective waits for the current stream
@@ -130,7 +139,8 @@ class WaitFinder {
       if (target != kNone) add(source, target, EdgeOrigin::event, Contradicted::earlier);
       return;
     }
-    // No record to go by: the stream of the next launch waits for the stream that the thread used before.
+    // Without an event record, the stream of the next launch is assumed to wait for the stream that the
+    // thread used before.
     const std::int32_t target = next_launch(calls, k);
     if (target == kNone) return;
     for (auto it = state.used_streams.rbegin(); it != state.used_streams.rend(); ++it) {
@@ -140,7 +150,7 @@ class WaitFinder {
     }
   }
 
-  // The trace says which event the call waited for.
+  // True if the trace records the event of this wait; the edge is then exact.
   bool recorded_wait(const Call& c) {
     const std::int64_t correlation = g_.recorded->runtime_calls[c.recorded].correlation;
     const auto it = sync_of_correlation_.find(correlation);
@@ -148,7 +158,7 @@ class WaitFinder {
     const StreamSync& sync = *it->second;
     const std::int32_t waiting = stream_numbered(sync.stream);
     const std::int32_t awaited = stream_numbered(sync.wait_on_stream);
-    if (waiting == kNone || awaited == kNone) return true;  // nothing runs on one of them: no effect
+    if (waiting == kNone || awaited == kNone) return true;  // one of them has no work, so there is no effect
     double recorded_at = c.start_us;
     if (const auto r = call_of_correlation_.find(sync.wait_on_event_record_correlation);
         r != call_of_correlation_.end())
@@ -166,12 +176,13 @@ class WaitFinder {
     return kNone;
   }
 
+  // The target waits for the last work on each communication stream.
   void wait_for_collectives(const Call& c, std::int32_t target) {
     for (const std::int32_t stream : comm_streams_)
       add(last_launched_before(g_, stream, c.start_us), target, EdgeOrigin::event, Contradicted::earlier);
   }
 
-  // The launch inside the same record_param_comms after position k.
+  // The communication launch inside the same record_param_comms after position k.
   [[nodiscard]] std::int32_t next_launch_of_comm_op(const std::vector<std::int32_t>& calls, std::size_t k,
                                                     std::int32_t comm_op) const {
     for (std::size_t i = k + 1; i < calls.size() && call(g_, calls[i]).comm_op == comm_op; ++i)
@@ -197,7 +208,7 @@ class WaitFinder {
     }
     return kNone;
   }
-  // What the stream of the thread's next non-communication launch runs next.
+  // The next work on the stream of the thread's next non-communication launch.
   [[nodiscard]] std::int32_t next_work(const std::vector<std::int32_t>& calls, std::size_t k,
                                        const ThreadState& state) const {
     for (std::size_t i = k + 1; i < calls.size(); ++i) {
@@ -209,7 +220,7 @@ class WaitFinder {
     return stream == kNone ? kNone : first_launched_after(g_, stream, call(g_, calls[k]).start_us);
   }
 
-  // ET: a wait carries the sequence number of its collective.
+  // With an execution trace: a wait contains the sequence number of its collective.
   void index_sequences() {
     if (g_.execution_trace == nullptr) return;
     for (const Call& c : g_.calls) {
@@ -237,8 +248,8 @@ class WaitFinder {
     return it == work_of_sequence_.end() ? kNone : it->second;
   }
 
-  // PyTorch's NCCL process group makes every collective wait for the current stream, also where the call is
-  // not in the trace.
+  // PyTorch's NCCL process group makes every collective wait for the current stream, even if the call is not
+  // in the trace.
   void launches_without_wait() {
     for (const auto& calls : g_.calls_of_thread) {
       std::int32_t current = kNone;
@@ -260,11 +271,12 @@ class WaitFinder {
     }
   }
 
-  // ET: whoever reads the storage that a collective wrote (also through a view) runs after it.
+  // With an execution trace: work that reads a storage which a collective wrote (also through a view) runs
+  // after the collective.
   void tensor_edges() {
     if (g_.execution_trace == nullptr || g_.et_node_of_op.empty()) return;
     const ExecutionTrace& et = *g_.execution_trace;
-    // Storage -> (launch, work)
+    // Storage -> (time of launch, work).
     std::unordered_map<std::int64_t, std::vector<std::pair<double, std::int32_t>>> written;
     for (const Call& c : g_.calls) {
       if (!is_comm_launch(g_, c) || c.comm_op == kNone) continue;
@@ -294,12 +306,14 @@ class WaitFinder {
     }
   }
 
+  // What to do with an edge that recorded times contradict: keep it, use earlier work on the source stream,
+  // or drop it.
   enum class Contradicted { keep, earlier, drop };
 
   void add(std::int32_t from, std::int32_t to, EdgeOrigin origin, Contradicted rule, bool inferred = true) {
     if (from == kNone || to == kNone || from == to || g_.work(from).stream == g_.work(to).stream) return;
-    // Nothing waits for what began after it: edges go forward in recorded time, so they can never close a
-    // circle.
+    // Edges always point forward in recorded time: work cannot wait for work that starts after it. Therefore
+    // edges never form a cycle.
     const auto possible = [&](std::int32_t source) {
       return g_.work(source).start_us <= g_.work(to).start_us &&
              (rule == Contradicted::keep ||
@@ -318,7 +332,7 @@ class WaitFinder {
   RankGraph& g_;
   std::set<std::int32_t> comm_streams_;
   std::size_t most_work_ = 0;
-  std::int32_t main_stream_ = kNone;  // most work that is no communication
+  std::int32_t main_stream_ = kNone;  // the stream with most work that is not communication
   std::unordered_map<std::int64_t, const StreamSync*> sync_of_correlation_;
   std::unordered_map<std::int64_t, std::int32_t> call_of_correlation_;
   std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> work_of_sequence_;  // (iteration, sequence)
@@ -343,12 +357,13 @@ std::int32_t last_ended(const RankGraph& g, std::int32_t i, double ended_by_us) 
 void find_gpu_waits(RankGraph& graph) { WaitFinder{graph}.run(); }
 
 void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
-  // A successor begins within 6 us of
-  // the end of the kernel that held the device (stream gap plus clock rounding), and a kernel that takes the
-  // device at the same moment may begin that much after this work was ready. Two forms: (i) it follows the
-  // end of the other kernel; (ii) it begins while the last blocks of the other still run. For (ii) the other
-  // must have more blocks than fit at once: a GEMM block of large tiles fills an SM alone, so from 2 blocks
-  // per SM on there is a second wave, and what waits gets in when most blocks are done.
+  // A kernel that was ready but started late may have waited for the device, because a kernel of another
+  // stream occupied it. A successor starts within 6 us of the end of the kernel that occupied the device
+  // (stream gap plus rounding of the clock). A kernel that takes the device at the same moment may start up
+  // to 6 us after this work was ready. There are two forms: (i) the work starts after the end of the other
+  // kernel; (ii) it starts while the last blocks of the other kernel still run. Form (ii) requires that the
+  // other kernel has more blocks than fit at once. A GEMM block with large tiles fills an SM, so from 2
+  // blocks per SM on there is a second wave, and waiting work starts when most blocks are done.
   constexpr double kFollowsWithinUs = 6, kShareDone = 0.5;
   constexpr float kSecondWaveBlocksPerSm = 2;
   for (std::size_t i = 0; i < g.gpu.size(); ++i) {
@@ -362,7 +377,7 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
           g.streams[s].device != g.streams[static_cast<std::size_t>(w.stream)].device)
         continue;
       const auto& list = g.streams[s].work;
-      // The last kernel of that stream which began before this work did.
+      // The last kernel on that stream that started before this work.
       auto it = std::partition_point(list.begin(), list.end(),
                                      [&](std::int32_t k) { return g.work(k).start_us < w.start_us; });
       while (it != list.begin()) {

@@ -1,3 +1,6 @@
+// Assigns the time of CPU threads to the five overheads of Lin et al. (TPDS 2024). T1: between two top-level
+// operators. T2: from the start of an operator to its first launch. T3: from its last launch to its end. T4:
+// a runtime call. T5: between two launches, or a whole operator without a launch.
 #include "stepcast/rebuild/detail/host_work.h"
 
 #include <algorithm>
@@ -14,11 +17,14 @@
 namespace stepcast::detail {
 namespace {
 
+// Finds the top-level operator around an operator. Results are cached for all operators on the way, so the
+// total cost is linear.
 class TopLevelOperators {
  public:
   explicit TopLevelOperators(const RankGraph& g) : g_(g), of_op_(g.recorded->cpu_ops.size(), kUnknown) {}
 
-  // The outermost operator around `op` that is no label, or `op` itself; kNone: only labels are open.
+  // The outermost operator around `op` that is not a label (annotation or step), or `op` itself; kNone if
+  // only labels are open.
   std::int32_t of(std::int32_t op) {
     std::int32_t around = op;
     while (around != kNone && of_op_[static_cast<std::size_t>(around)] == kUnknown) {
@@ -37,6 +43,7 @@ class TopLevelOperators {
  private:
   static constexpr std::int32_t kUnknown = -2;
 
+  // Annotations and steps, and operators that only name a scope.
   bool is_label(std::int32_t op) {
     const CpuOp& recorded = g_.recorded->cpu_ops[static_cast<std::size_t>(op)];
     if (recorded.kind != CpuOp::Kind::op) return true;
@@ -47,28 +54,30 @@ class TopLevelOperators {
 
   const RankGraph& g_;
   std::vector<std::int32_t> of_op_;
-  std::vector<std::int32_t> inward_;                // operators on the way out, outermost last
+  std::vector<std::int32_t> inward_;                // operators from inner to outer
   std::unordered_map<std::uint32_t, bool> labels_;  // by name
 };
 
+// Calls that the overheads count as launches: they start GPU work or wait for a stream.
 bool is_launch(const Call& call) {
   return call.kind == CallKind::launch || call.kind == CallKind::stream_sync;
 }
 
-// A piece and the tasks in it.
+// A piece of host time and the tasks in it.
 struct Piece {
   CutPiece cut;
-  std::vector<std::uint32_t> tasks;  // of the lane
+  std::vector<std::uint32_t> tasks;  // positions in the lane
 };
 
-// The ops of a lane's thread that lie in the step, by start.
+// Operators of a lane's thread inside the step, by start.
 struct OpsOfLane {
   std::vector<std::int32_t> top_level;
   std::vector<std::int32_t> labels;
-  std::unordered_map<std::int32_t, std::vector<std::int32_t>> inside;  // of a top-level operator, without it
+  // [top-level operator] operators inside it
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>> inside;
 };
 
-// Whether an operator or label lies inside of a data loader's, or is one.
+// Tells whether an operator or label is a data loader or is inside one. Results are cached.
 class DataLoaders {
  public:
   explicit DataLoaders(const RankGraph& g) : g_(g), known_(g.recorded->cpu_ops.size(), -1) {}
@@ -79,17 +88,18 @@ class DataLoaders {
       inward_.push_back(outer);
       if (g_.recorded->names.text(item(g_.recorded->cpu_ops, outer).name).starts_with(kDataLoader)) break;
     }
-    const bool inside = outer != kNone && item(known_, outer) != 0;  // not asked yet: a data loader's own
+    const bool inside = outer != kNone && item(known_, outer) != 0;  // not cached: it is a data loader itself
     for (; !inward_.empty(); inward_.pop_back()) item(known_, inward_.back()) = inside ? 1 : 0;
     return inside;
   }
 
  private:
   const RankGraph& g_;
-  std::vector<std::int8_t> known_;    // [cpu op]; -1: not asked yet
-  std::vector<std::int32_t> inward_;  // on the way out, outermost last
+  std::vector<std::int8_t> known_;    // [CPU operator] 1 or 0; -1: not known yet
+  std::vector<std::int32_t> inward_;  // from inner to outer
 };
 
+// Cuts one lane into pieces.
 class LaneCutter {
  public:
   LaneCutter(const RankGraph& g, const std::vector<CpuTask>& tasks, const OpsOfLane& ops,
@@ -98,7 +108,7 @@ class LaneCutter {
     for (const CpuTask& t : tasks) top_.push_back(top_level.of(t.op));
   }
 
-  // `step_ends_here`: the lane's last gap is that before the end of the step, whatever its length.
+  // `step_ends_here`: the last gap of the lane ends with the step; it counts even if its length is 0.
   void cut(bool step_ends_here) {
     std::unordered_map<std::int32_t, std::vector<std::uint32_t>> tasks_of;
     for (std::uint32_t t = 0; t < tasks_.size(); ++t)
@@ -106,7 +116,7 @@ class LaneCutter {
     Piece gap;
     std::size_t next_op = 0, next_label = 0;
     std::int32_t last_op = kNone;
-    const auto enter = [&] {  // the next top-level operator: the gap before it is over
+    const auto enter = [&] {  // the next top-level operator starts, so the gap before it ends
       const std::int32_t op = ops_.top_level[next_op++];
       gap.cut.op = op;
       gap.cut.after = std::exchange(last_op, op);
@@ -118,7 +128,8 @@ class LaneCutter {
       cut_operator(op, tasks_of[op]);
     };
     for (std::uint32_t t = 0; t < tasks_.size(); ++t) {
-      // Operators that are over when the task begins, or is theirs. Those of no length have no task.
+      // Enter operators that have ended before the task starts, and the one of the task. Operators without
+      // length have no task.
       while (next_op < ops_.top_level.size() &&
              (ops_.top_level[next_op] == top_[t] ||
               (top_[t] == kNone ? end_us(ops_.top_level[next_op]) <= tasks_[t].start_us
@@ -138,6 +149,7 @@ class LaneCutter {
   std::vector<LaunchingOperator> operators;
 
  private:
+  // Times of an operator on the common clock, in microseconds.
   [[nodiscard]] double start_us(std::int32_t op) const {
     return g_.us(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].start);
   }
@@ -149,6 +161,7 @@ class LaneCutter {
     piece.tasks.push_back(task);
   }
 
+  // Cuts an operator at its launches: T2, T5 between launches, T3; or one T5 without launches.
   void cut_operator(std::int32_t op, const std::vector<std::uint32_t>& tasks) {
     LaunchingOperator launching{op, {}};
     for (const std::uint32_t t : tasks) {
@@ -157,7 +170,7 @@ class LaneCutter {
         launching.launches.push_back(call);
     }
     const std::size_t n = launching.launches.size();
-    std::vector<Piece> cut(n + 1);  // before the first launch, between two, behind the last
+    std::vector<Piece> cut(n + 1);  // before the first launch, between launches, after the last one
     for (std::size_t i = 0; i <= n; ++i) {
       cut[i].cut.op = op;
       cut[i].cut.in_data_loader = loaders_.around(op);
@@ -191,6 +204,7 @@ class LaneCutter {
   std::vector<std::int32_t> top_;  // [task]
 };
 
+// Sorts the operators of each lane into top-level operators, labels, and operators inside of others.
 std::vector<OpsOfLane> ops_of_lanes(const RankGraph& g, const CpuLanes& lanes, TopLevelOperators& top_level) {
   const auto at = [&](double time_us) { return g.origin + Nanoseconds{std::llround(time_us * 1e3)}; };
   std::vector<OpsOfLane> of_lane(lanes.threads.size());
@@ -215,6 +229,8 @@ std::vector<OpsOfLane> ops_of_lanes(const RankGraph& g, const CpuLanes& lanes, T
 
 }  // namespace
 
+// First cuts all lanes, then distributes the occurrences of each overhead over the tasks: pieces without
+// length count as occurrences but have no task.
 HostTimes host_times(const RankGraph& g, const CpuLanes& lanes) {
   TopLevelOperators top_level(g);
   DataLoaders loaders(g);

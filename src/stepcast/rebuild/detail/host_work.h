@@ -1,4 +1,5 @@
-// Which of the five overheads (trace/recorded_program.h) the tasks of CPU threads belong to.
+// Assigns the tasks of CPU threads to the five overheads (OverheadType; HostPiece in
+// rebuild/recorded_program.h).
 #pragma once
 
 #include <cstdint>
@@ -10,40 +11,45 @@
 
 namespace stepcast::detail {
 
+// The overhead of one task.
 struct HostTime {
   OverheadType type = OverheadType::t1;
-  // Top-level operator (index into RecordedRank::cpu_ops); T1: the one behind the gap. kNone for T4, and where
-  // the step ends.
+  // Top-level operator (index into RecordedRank::cpu_ops); for T1 the one after the gap. kNone for T4, and
+  // for the gap before the end of the step.
   std::int32_t op = kNone;
-  // How many occurrences of the overhead the task stands for: its share of its piece, times all pieces of this
-  // overhead in the step over those that have a length. Summed over the tasks of an overhead these are its
-  // occurrences, so that their mean time keeps the sum.
+  // Number of occurrences of the overhead that the task represents: its share of its piece, times the ratio
+  // of all pieces of this overhead to those with a length. The sum over all tasks is the number of
+  // occurrences, so that the mean time of an occurrence preserves the total time.
   double times = 1;
   bool in_data_loader = false;
-  std::int32_t after = kNone;  // T1: the operator before the gap; kNone where the thread begins
+  std::int32_t after = kNone;  // T1: operator before the gap; kNone at the start of the thread
 };
 
-// A HostPiece that is no T4, with the operator as in HostTime.
+// A piece of host time of type T1, T2, T3 or T5. The operator is defined as in HostTime.
 struct CutPiece {
   OverheadType type = OverheadType::t1;
   std::int32_t op = kNone;
+  // Time in microseconds without waiting, and number of events that the profiler wrote in it.
   double duration_us = 0;
   std::uint32_t profiler_events = 0;
-  bool in_data_loader = false;  // its operator is
+  bool in_data_loader = false;  // the operator is in a data loader
   std::int32_t after = kNone;
 };
 
+// A top-level operator and its launches.
 struct LaunchingOperator {
   std::int32_t op = kNone;
   std::vector<std::int32_t> launches;  // indices into RankGraph::calls, in order
 };
 
+// The host time of one rank.
 struct HostTimes {
   std::vector<std::vector<HostTime>> of_task;  // [lane][task of CpuLanes]
   std::vector<CutPiece> pieces;
-  std::vector<LaunchingOperator> operators;  // top-level ones, also those that launch nothing
+  std::vector<LaunchingOperator> operators;  // all top-level operators, including those without launches
 };
 
+// Computes the host time of a rank from its lanes.
 [[nodiscard]] HostTimes host_times(const RankGraph& graph, const CpuLanes& lanes);
 
 }  // namespace stepcast::detail

@@ -1,4 +1,4 @@
-// Elements by the 32-bit positions that graphs of ranks keep.
+// Access to elements by the 32-bit positions that rank graphs use.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace stepcast::detail {
 
-// `list[i]`; i is not kNone.
+// `list[i]`; i must not be kNone.
 template <class List>
 [[nodiscard]] decltype(auto) item(List& list, std::int32_t i) {
   return list[static_cast<std::size_t>(i)];
 }
 
-// Where the next element will stand.
+// Position of the next element that is appended.
 template <class List>
 [[nodiscard]] std::int32_t next_position(const List& list) {
   return static_cast<std::int32_t>(list.size());

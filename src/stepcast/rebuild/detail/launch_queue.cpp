@@ -1,3 +1,6 @@
+// Finds calls that wait for the GPU although they are not synchronising calls: launches on a full queue, and
+// calls that free memory. In a replay with slower kernels, more launches have to wait, so edges are also
+// added for launches that did not wait in the recorded step.
 #include "stepcast/rebuild/detail/launch_queue.h"
 
 #include <algorithm>
@@ -17,36 +20,37 @@ namespace stepcast::detail {
 
 namespace {
 
-// Pending launches at which CUDA's driver holds the next one back: "1,024 kernel launches" less what a recorded queue of
-// a V100 was seen to keep for itself (docs/constants.md). None is known of ROCm.
+// Number of pending launches at which CUDA's driver delays the next one: 1,024 kernel launches, less the
+// number that the queue of a V100 was observed to keep for itself (docs/constants.md). No value is known for
+// ROCm.
 constexpr std::ptrdiff_t kCudaDepth = 1022;
-// Other things than recorded work stand in the queue, too, so that fewer kernels may fill it; a queue is full at what
-// comes near the most that were ever pending.
+// The queue also contains entries that are not recorded, so fewer kernels can fill it. A queue counts as full
+// if the number of pending launches is at least this share of its maximum, which must be at least kFewest.
 constexpr std::ptrdiff_t kFewest = 800;
 constexpr double kNearMost = 0.95;
-// Fewer long calls are chance.
+// Fewer long calls than this are coincidence.
 constexpr std::size_t kFewestHeld = 8;
 
-// One launch of a stream, first of its nodes.
+// One launch on a stream; for a CUDA graph, its first node.
 struct Launch {
-  double call_us = 0;         // begin of the call
+  double call_us = 0;         // start of the call
   std::int32_t call = kNone;  // none: before the window
   std::int32_t work = kNone;
 };
 
-// The launches of one stream in their order, and how many were over at a moment.
+// The launches of one stream in order, and the number of launches that were complete at a given time.
 class LaunchQueue {
  public:
   LaunchQueue(const RankGraph& g, const Stream& stream) : g_(g) {
     for (const std::int32_t i : stream.work) {
-      if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // one launch for many
+      if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // several nodes of one launch
       const GpuWork& w = work(i);
       if (w.call != kNone)
         launches_.push_back({g.calls[static_cast<std::size_t>(w.call)].start_us, w.call, i});
       else if (const auto call = g.index->call_outside(g.recorded->gpu_ops[w.recorded].correlation, {}))
         launches_.push_back({g.us(g.recorded->runtime_calls[*call].start), kNone, i});
       else
-        continue;  // nobody knows since when work without a launch in the file was pending
+        continue;  // work without a launch in the file has been pending for an unknown time
       ends_us_.push_back(w.end_us);
     }
     std::ranges::stable_sort(launches_, {}, &Launch::call_us);
@@ -60,16 +64,17 @@ class LaunchQueue {
   [[nodiscard]] const Call& call(std::ptrdiff_t n) const {
     return g_.calls[static_cast<std::size_t>((*this)[n].call)];
   }
-  // Launched in the window, by a call that does not wait for its own work.
+  // True if the launch is in the window and its call does not wait for its own work.
   [[nodiscard]] bool may_be_held(std::ptrdiff_t n) const {
     return (*this)[n].call != kNone && !call(n).blocking_copy;
   }
   [[nodiscard]] double end_us(std::ptrdiff_t n) const { return work((*this)[n].work).end_us; }
-  // Launched up to the n-th and not over when its call returned.
+  // Number of launches up to the n-th that were not complete when its call returned.
   [[nodiscard]] std::ptrdiff_t pending(std::ptrdiff_t n) const {
     return n + 1 - (std::upper_bound(ends_us_.begin(), ends_us_.end(), call(n).end_us) - ends_us_.begin());
   }
-  // The last launch up to the n-th whose work was over when the call of launch `held` returned; -1: none.
+  // The last launch up to the n-th that was complete when the call of launch `held` returned; -1 if there is
+  // none.
   [[nodiscard]] std::ptrdiff_t over_by_return(std::ptrdiff_t n, std::ptrdiff_t held) const {
     while (n >= 0 && end_us(n) > call(held).end_us + kClockToleranceUs) --n;
     return n;
@@ -89,12 +94,14 @@ class LaunchQueue {
   std::vector<double> ends_us_;  // ascending
 };
 
-// A launch and the one that has to be over before it returns.
+// A launch that waited, and the launch that had to complete first.
 struct Held {
   std::ptrdiff_t launch = 0;
   std::ptrdiff_t behind = 0;
 };
 
+// Decides for one stream which launches waited, and adds waits for all launches beyond the depth of the
+// queue.
 class FullQueue {
  public:
   explicit FullQueue(const LaunchQueue& queue) : queue_(queue) {
@@ -104,9 +111,11 @@ class FullQueue {
     find_held();
   }
 
+  // With enough observed cases the depth is learned from them, and can change during the step. Otherwise the
+  // known depth of CUDA is used for calls with names of CUDA.
   void add_waits(CpuLanes& lanes) const {
     const bool seen = held_.size() >= kFewestHeld;
-    // What the driver is known for, unless the record says that it holds more.
+    // The known depth of the driver, unless more launches were pending.
     std::ptrdiff_t depth = seen ? held_.front().launch - held_.front().behind : kCudaDepth;
     if (!seen && most_ > kCudaDepth) return;
     const double behind_us = seen ? usual_behind_us() : 0;
@@ -135,12 +144,13 @@ class FullQueue {
   }
 
  private:
+  // True if the number of pending launches is near its maximum.
   [[nodiscard]] bool is_full(std::ptrdiff_t n) const {
     return most_ >= kFewest &&
            static_cast<double>(queue_.pending(n)) >= kNearMost * static_cast<double>(most_);
   }
 
-  // By the name of the call: the middle of those with room in the queue, else the shortest of all.
+  // [name of the call] usual length: the median of calls with room in the queue, else the shortest call.
   void find_usual_lengths() {
     std::map<std::uint32_t, std::vector<double>> with_room, all;
     for (std::ptrdiff_t n = 0; n < queue_.size(); ++n) {
@@ -156,7 +166,8 @@ class FullQueue {
     }
   }
 
-  // Longer than usual on a full queue, and back as soon as work was over that began to make room meanwhile.
+  // Finds launches that waited: longer than usual, on a full queue, and returned shortly after work completed
+  // that made room.
   void find_held() {
     for (std::ptrdiff_t n = 0; n < queue_.size(); ++n) {
       if (!queue_.may_be_held(n) || !is_full(n)) continue;
@@ -170,6 +181,7 @@ class FullQueue {
     }
   }
 
+  // Median time from the completion of the awaited work to the return, microseconds.
   [[nodiscard]] double usual_behind_us() const {
     std::vector<double> behind;
     for (const Held& h : held_)
@@ -179,15 +191,16 @@ class FullQueue {
   }
 
   const LaunchQueue& queue_;
-  std::ptrdiff_t most_ = 0;                   // ever pending
-  std::map<std::uint32_t, double> usual_us_;  // by the name of the call
+  std::ptrdiff_t most_ = 0;                   // maximum number of pending launches
+  std::map<std::uint32_t, double> usual_us_;  // [name of the call] microseconds
   std::vector<Held> held_;
 };
 
 enum class MemoryCall : std::uint8_t { no, frees, allocates };
 
-// cudaFree and its like wait for all work of the device before they take memory away (CUDA runtime API, "API
-// synchronization behavior"); allocations do where the driver has to. Calls in stream order do not.
+// cudaFree and similar calls wait for all work of the device before they free memory (CUDA runtime API, "API
+// synchronization behavior"). Allocations wait if the driver has to. Stream-ordered calls (Async) do not
+// wait.
 MemoryCall memory_call(std::string_view name) {
   for (const std::string_view prefix : {"cuda", "hip", "cu"}) {
     if (!name.starts_with(prefix)) continue;
@@ -206,9 +219,10 @@ MemoryCall memory_call(std::string_view name) {
   return MemoryCall::no;
 }
 
-// What a call waited for, had it waited for all work launched before it, and when that was over.
+// The work that a call waited for if it waited for everything launched before it, and when that work
+// completed.
 struct DeviceWait {
-  std::vector<std::int32_t> work;  // the last of every stream
+  std::vector<std::int32_t> work;  // last work on each stream
   double over_us = 0;
 };
 DeviceWait all_before(const RankGraph& g, const Call& call) {
@@ -222,8 +236,8 @@ DeviceWait all_before(const RankGraph& g, const Call& call) {
   return wait;
 }
 
-// Calls that free memory wait for the device, also where it has nothing to do, unless one of that name returned while it
-// worked. An allocation does where most of a long call was such waiting.
+// Adds waits for calls that free memory, even if the device was idle, unless a call of the same name returned
+// while the device was busy. Adds waits for allocations only if a long call consisted mostly of waiting.
 void find_memory_calls(const RankGraph& g, CpuLanes& lanes) {
   struct Candidate {
     std::int32_t call;
@@ -252,7 +266,7 @@ void find_memory_calls(const RankGraph& g, CpuLanes& lanes) {
     const double own_us =
         std::clamp(call.end_us - candidate.device.over_us, 0.0, call.end_us - call.start_us);
     const bool held = waited_us >= kLateUs;
-    // An allocation is long by itself, too, and may outlast the GPU's work by chance.
+    // An allocation can be long for other reasons, and may outlast the GPU's work by chance.
     if (candidate.what == MemoryCall::allocates && (!held || own_us > waited_us)) continue;
     if (!held && not_waiting.contains(g.recorded->runtime_calls[call.recorded].name.index())) continue;
     lanes.waits.push_back({.call = candidate.call,
@@ -265,6 +279,7 @@ void find_memory_calls(const RankGraph& g, CpuLanes& lanes) {
 
 }  // namespace
 
+// Streams with few launches cannot fill the queue.
 void find_full_queues(const RankGraph& g, CpuLanes& lanes) {
   for (const Stream& stream : g.streams) {
     if (static_cast<std::ptrdiff_t>(stream.work.size()) < kFewest) continue;

@@ -1,21 +1,20 @@
-// The queue of launches that the driver keeps for a stream. Its depth is finite: the launch that enqueues work n cannot
-// return before work n - depth is over.
+// The queue of launches that the driver keeps for a stream. It has a finite depth: the launch of work n
+// cannot return before work n - depth is complete.
 //
-// Where launches of the step were held, the depth is theirs; elsewhere it is that of the driver, which holds nothing in
-// the recorded step but may when kernels take longer.
+// If launches of the step waited, the depth is learned from them. Otherwise it is the driver's depth, which
+// delays nothing in the recorded step but may do so if kernels take longer.
 #pragma once
 
 #include "stepcast/rebuild/detail/cpu_lanes.h"
 
 namespace stepcast::detail {
 
-// Appends to lanes.waits, as WaitKind::held, every launch that has to wait for room, or would if the GPU were slower.
+// Appends to lanes.waits, as WaitKind::held, each launch that has to wait for room in the queue, or would
+// have to if the GPU were slower.
 void find_full_queues(const RankGraph& graph, CpuLanes& lanes);
 
-// Calls that the GPU holds back although their names do not say so: memory calls that wait for the device, and
-// launches on a full queue.
-
-// Appends them to lanes.waits, as WaitKind::held.
+// Finds all calls that the GPU delays although their names do not say so: memory calls that wait for the
+// device, and launches on a full queue. Appends them to lanes.waits as WaitKind::held.
 void find_held_calls(const RankGraph& graph, CpuLanes& lanes);
 
 }  // namespace stepcast::detail

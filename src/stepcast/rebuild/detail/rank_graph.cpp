@@ -1,3 +1,5 @@
+// Links the events of one rank in the window of a step: operators, runtime calls and GPU work. Calls and GPU
+// work are linked by correlation id; ids can be reused, so the times are checked, too.
 #include "stepcast/rebuild/detail/rank_graph.h"
 
 #include <algorithm>
@@ -13,6 +15,8 @@
 namespace stepcast::detail {
 namespace {
 
+// The kind by the end of the name, which covers CUDA and HIP. Launches are recognised later by their GPU
+// work.
 CallKind kind_of_call(std::string_view name) {
   const auto ends_with = [name](std::string_view suffix) { return name.ends_with(suffix); };
   if (ends_with("StreamWaitEvent")) return CallKind::stream_wait;
@@ -23,8 +27,8 @@ CallKind kind_of_call(std::string_view name) {
   return CallKind::other;
 }
 
-// Copies to pageable host memory return only when the data has arrived (CUDA runtime API, "API
-// synchronization behavior"); cudaMemcpy and hipMemcpyWithStream always do.
+// Copies to pageable host memory return only after the data has arrived (CUDA runtime API, "API
+// synchronization behavior"). cudaMemcpy and hipMemcpyWithStream always wait.
 bool waits_for_own_copy(std::string_view call_name, std::string_view gpu_name, MemcpyKind copy) {
   if (copy == MemcpyKind::device_to_host) {
     if (gpu_name.find("Pageable") != std::string_view::npos) return true;
@@ -33,8 +37,8 @@ bool waits_for_own_copy(std::string_view call_name, std::string_view gpu_name, M
   return call_name == "cudaMemcpy" || call_name == "hipMemcpyWithStream" || call_name == "hipMemcpy";
 }
 
-// Operators of calls and GPU work that lie inside none on their thread, from "External id" where that names the
-// operator: calls of helper threads, launches that are not in the file.
+// Sets the operator of calls and GPU work. If no operator is open on the thread, "External id" is used. This
+// covers calls of helper threads and launches that are not in the file.
 void link_operators(RankGraph& g) {
   const RecordedRank& r = *g.recorded;
   for (GpuWork& w : g.gpu)
@@ -51,7 +55,7 @@ void link_operators(RankGraph& g) {
   }
 }
 
-// Calls, GPU work and streams of one rank in the window of a step, one after the other.
+// Links calls, GPU work and streams of one rank in a window, in this order.
 class RankLinker {
  public:
   RankLinker(std::shared_ptr<const TraceIndex> index, const RecordedStep& step, Nanoseconds origin)
@@ -79,7 +83,7 @@ class RankLinker {
   }
 
  private:
-  // Calls of the window. A call that spans the window's begin belongs to the time before.
+  // Adds the calls of the window. A call that spans the start of the window belongs to the time before.
   void add_calls() {
     g_.calls.reserve(in_window_.last - in_window_.first);
     for (std::size_t i = in_window_.first; i < in_window_.last; ++i) {
@@ -96,7 +100,7 @@ class RankLinker {
       c.comm_op = context.comm_op;
       c.in_library_annotation = context.in_library_annotation;
       const std::int32_t number = next_position(g_.calls);
-      // A correlation may be shared by two calls (hipArray3DCreate + hipMemsetAsync): the later one is the
+      // Two calls may share a correlation id (hipArray3DCreate and hipMemsetAsync); the later one is the
       // launch.
       if (call.correlation >= 0) call_of_correlation_[call.correlation] = number;
       g_.calls_of_thread[c.thread].push_back(number);
@@ -104,8 +108,8 @@ class RankLinker {
     }
   }
 
-  // GPU work launched in the window, and what is left over from before. Work launched after it does not
-  // belong here.
+  // Adds the GPU work launched in the window, and work left over from before. Work launched after the window
+  // is not added.
   void add_work() {
     const std::vector<Launched> launched = launched_work();
     for (const auto& [i, call] : launched) add(i, call);
@@ -125,8 +129,8 @@ class RankLinker {
     std::vector<Launched> launched;
     for (const auto& [correlation, call] : call_of_correlation_) {
       for (const auto& [same, i] : index_->work_of(correlation)) {
-        // Integer clocks may show GPU work a little before its launch, never much: else the correlation was
-        // reused.
+        // Clocks with integer microseconds can show GPU work slightly before its launch. A larger difference
+        // means that the correlation id was reused.
         if (g_.us(item(r_.gpu_ops, i).start) + kClockToleranceUs >= item(g_.calls, call).start_us)
           launched.emplace_back(static_cast<std::size_t>(i), call);
       }
@@ -135,11 +139,12 @@ class RankLinker {
     return launched;
   }
 
+  // Whether work without a launch in the window still runs in it.
   [[nodiscard]] bool is_left_over(const GpuOp& op) const {
     if (op.end() <= step_.start) return false;
     const auto elsewhere = index_->call_outside(op.correlation, in_window_);
-    if (elsewhere) return r_.runtime_calls[*elsewhere].start < step_.end;  // not launched after the window
-    return op.start < step_.end;  // no launch in the file: not if it runs after the window
+    if (elsewhere) return r_.runtime_calls[*elsewhere].start < step_.end;  // launched before the window
+    return op.start < step_.end;  // no launch in the file: only if it starts before the end of the window
   }
 
   void add(std::size_t i, std::int32_t call) {
@@ -173,6 +178,8 @@ class RankLinker {
     return order;
   }
 
+  // Assigns work to streams in order of start. Also decides whether work without a launch is left over: it
+  // starts before the first call, or directly after such work.
   void add_streams(const std::vector<std::int32_t>& by_start) {
     std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> stream_index;
     double first_call_us = -std::numeric_limits<double>::infinity();

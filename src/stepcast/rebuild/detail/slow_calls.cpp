@@ -1,3 +1,5 @@
+// Finds single runtime calls that are much slower than usual, such as the first launch of a kernel with code
+// that has to be loaded. A note names them, because a replay keeps their length whatever is changed.
 #include "stepcast/rebuild/detail/slow_calls.h"
 
 #include <algorithm>
@@ -17,11 +19,12 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kShareOfStep = 0.01;   // less holds nothing up
-constexpr double kTimesTheMedian = 10;  // of the calls of its name
-constexpr double kLeastUs = 50;         // ten launches of a usual driver
+constexpr double kShareOfStep = 0.01;   // a shorter call does not matter
+constexpr double kTimesTheMedian = 10;  // multiple of the median of calls with the same name
+constexpr double kLeastUs = 50;         // microseconds, about ten launches of a usual driver
 constexpr std::size_t kMostNamed = 3;
 
+// True if the call launched a kernel that had not run before in the file.
 bool is_first_use(const RankGraph& g, const Call& call) {
   if (call.gpu.empty() || g.work(call.gpu.front()).kind != GpuOp::Kind::kernel) return false;
   const GpuOp& launched = g.recorded->gpu_ops[g.work(call.gpu.front()).recorded];
@@ -30,6 +33,7 @@ bool is_first_use(const RankGraph& g, const Call& call) {
   });
 }
 
+// The likely cause, from the name of the call and its kernel.
 std::string_view why_slow(const RankGraph& g, const Call& call, std::string_view name) {
   const std::string lowered = lower(name);
   const auto holds = [&](std::string_view word) { return lowered.find(word) != std::string::npos; };
@@ -43,7 +47,7 @@ std::string_view why_slow(const RankGraph& g, const Call& call, std::string_view
   return "no cause in the trace";
 }
 
-// Neither waits nor calls of the collective library.
+// The calls of threads in the step that are not waits.
 std::vector<const Call*> calls_that_work(const RankGraph& g, const CpuLanes& lanes) {
   std::vector<bool> waits(g.calls.size(), false);
   for (const CpuWait& wait : lanes.waits) waits[static_cast<std::size_t>(wait.call)] = true;

@@ -1,4 +1,4 @@
-// Calls of the host that are slow once: they hold a step up, and no what-if moves them.
+// Reports runtime calls that are slow once. They delay a step, and no what-if changes them.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace stepcast::detail {
 
-// One line that names those of the step, the longest first, and why each is slow as far as the trace tells; empty where they
-// take less than a hundredth of the step. Calls that wait for GPU work are none of them.
+// One line with the slow calls of the step, the longest first, and the cause if the trace shows it. Empty if
+// they take less than 1 % of the step. Calls that wait for GPU work do not count.
 [[nodiscard]] std::string slow_calls_note(const RankGraph& graph, const CpuLanes& lanes);
 
 }  // namespace stepcast::detail

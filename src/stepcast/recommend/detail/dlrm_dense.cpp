@@ -1,3 +1,7 @@
+// The dense part of a recommendation model (MLPs, interaction, loss, optimizer) as a list of operations for
+// one rank. It follows what the software stack launches: an eager stack launches one kernel per operator and
+// also prepares the indices, a fused stack launches few kernels. Sources for the eager lists are recorded
+// traces (see exchange_by_operators) and the code of PyTorch; names of operations are for reports only.
 #include "stepcast/recommend/detail/dlrm_dense.h"
 
 #include <algorithm>
@@ -8,9 +12,12 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr std::int64_t kTile = 128, kSplitDepth = 1024;  // of products
-constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
+// GEMM tiles: width of an output tile, depth from which the sum is split
+constexpr std::int64_t kTile = 128, kSplitDepth = 1024;
+// Share of the memory bandwidth of streaming kernels that a fused interaction kernel reaches.
+constexpr double kInteractionShare = 0.5;
 
+// Collects the operations. `habits` is the behaviour of the stack, `n_ranks` the number of GPUs of the job.
 class DenseWork {
  public:
   DenseWork(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits, std::int64_t n_ranks)
@@ -20,11 +27,13 @@ class DenseWork {
     activation_ = half_ ? training.dtype : DType::fp32;
   }
 
+  // The operations of one step, by part. All sizes are those of one rank's samples, except where one rank
+  // computes the bottom MLP for all ranks.
   DenseParts parts() const {
     DenseParts p;
     const std::int64_t bottom_batch = habits_.bottom_on_one_rank ? training_.global_batch : batch_;
     mlp(bottom_batch, model_.dense_features, model_.bottom_mlp, false, p.bottom, p.bottom_backward);
-    // Logits go into the loss as they are where it is operators.
+    // In an eager stack the loss takes logits, so the last layer has no activation.
     mlp(batch_, model_.interaction_width(), model_.top_mlp, true, p.top, p.top_backward, habits_.eager);
     if (habits_.index_passes > 0) {
       const double lookups =
@@ -50,17 +59,20 @@ class DenseWork {
   }
 
  private:
-  // Kernels around the exchanges of a table-batched collection, as FBGEMM and TorchRec launch them: the 8-rank DLRM trace and
-  // two of production jobs (sampled_128, trace_diff_control) have the same ones.
+  // The kernels around the all-to-alls of a table-batched collection, as FBGEMM and TorchRec launch them.
+  // Source: the 8-rank DLRM trace and two traces of production jobs (sampled_128, trace_diff_control) have
+  // the same kernels.
   void exchange_by_operators(DenseParts& p) const {
     double lookups = 0;
     for (const EmbeddingTable& table : model_.tables) lookups += static_cast<double>(batch_) * table.pooling;
     const auto indices = static_cast<std::int64_t>(lookups);
     const std::int64_t bags = static_cast<std::int64_t>(model_.tables.size()) * batch_;
-    // In the order of ranks, and behind the exchange in the order of tables.
+    // Indices are permuted twice: to the order of ranks before the all-to-all, and to the order of tables
+    // after it.
     for (int k = 0; k < 2; ++k) permuted(p.inputs, bags, indices);
     p.inputs.push_back(of_indices("stack of lengths", MovementKind::concatenate, bags));
-    // Of the tables of this rank, the samples of all: how much each rank sends, which the host has to know and says on.
+    // This rank's tables, samples of all ranks: the number of lookups for each rank. The host needs these
+    // numbers before the all-to-all and passes them on.
     p.inputs.push_back({"lookups of each rank",
                         {ReductionShape{.rows = n_ranks_, .cols = std::max<std::int64_t>(1, bags / n_ranks_)},
                          DType::int64}});
@@ -73,7 +85,8 @@ class DenseWork {
     };
     to_host(p.inputs, 2);
     to_gpu(p.inputs, 4);
-    // Before the kernel: indices and offsets as 64-bit numbers, where the bags begin, and whether all rows exist.
+    // Before the lookup kernel: indices and offsets become 64-bit numbers, the start of each bag is computed,
+    // and indices are checked against the number of rows.
     p.inputs.push_back(of_indices("indices in 64 bits", MovementKind::copy, indices));
     p.inputs.push_back(of_indices("lengths in 64 bits", MovementKind::copy, bags));
     scanned(p.inputs, "offsets", bags, false);
@@ -98,14 +111,15 @@ class DenseWork {
     p.interaction_backward.push_back(joined("join gradients for ranks", values));
   }
 
-  // A running sum: zeros, the start of the scan, the scan, which looks back from block to block.
+  // A running sum over n numbers: two fills for zeros and the start state, and the scan. `inside`: the first
+  // kernel belongs to the operator before it.
   void scanned(std::vector<DenseOp>& ops, std::string_view name, std::int64_t n, bool inside) const {
     ops.push_back(of_indices(name, MovementKind::fill, 1));
     ops.back().further = inside;
     ops.push_back(further(of_indices(name, MovementKind::fill, 1)));
     ops.push_back(further(of_indices(name, MovementKind::gather, n)));
   }
-  // Lengths and indices of a batch in another order of its features: one operator.
+  // Reorders the lengths and indices of a batch by feature: one operator with several kernels.
   void permuted(std::vector<DenseOp>& ops, std::int64_t bags, std::int64_t indices) const {
     ops.push_back(of_indices("order of lengths", MovementKind::gather, bags));
     ops.push_back(further(of_indices("offsets before", MovementKind::fill, 1)));
@@ -113,24 +127,28 @@ class DenseWork {
     scanned(ops, "offsets behind", bags, true);
     ops.push_back(further(of_indices("order of indices", MovementKind::gather, indices)));
   }
-  // A few numbers that go to the host or come from it.
+  // A transfer of a few numbers (8 bytes per rank) to or from the host.
   void transferred(std::vector<DenseOp>& ops, MemcpyKind kind, int times) const {
     const TransferShape few{.kind = kind, .bytes = 8 * n_ranks_, .pinned = false};
     for (int k = 0; k < times; ++k) ops.push_back({"few numbers", {few, DType::int8}});
   }
+  // Marks an operation as a further kernel of the preceding operator: the host pays for one operator only.
   static DenseOp further(DenseOp op) {
     op.further = true;
     return op;
   }
+  // A movement of n 64-bit numbers.
   static DenseOp of_indices(std::string_view name, MovementKind kind, std::int64_t n) {
     return {name, {MovementShape{.kind = kind, .elements = std::max<std::int64_t>(1, n)}, DType::int64}};
   }
 
+  // The loss, forward and backward.
   void loss(DenseParts& p) const {
     if (habits_.eager) {
-      // binary_cross_entropy_with_logits of PyTorch 1 and 2.0 (aten/src/ATen/native/Loss.cpp), on labels that became
-      // floats: m = max(-x, 0); (1 - y) x + m + log(exp(-m) + exp(-x - m)), its mean. TorchRec's pipeline adds losses up
-      // before the backward: a gradient of ones, sigmoid, difference, product, division.
+      // binary_cross_entropy_with_logits of PyTorch 1 and 2.0 (aten/src/ATen/native/Loss.cpp) on labels
+      // converted to floats: m = max(-x, 0); (1 - y) x + m + log(exp(-m) + exp(-x - m)), and its mean.
+      // TorchRec's pipeline sums the losses before the backward pass, which begins with a gradient of ones, a
+      // sigmoid, a difference, a multiplication and a division.
       p.loss.push_back(moved("labels", MovementKind::copy, batch_));
       for (const std::string_view name :
            {"negate", "clamp", "subtract", "multiply", "add", "negate", "exponential", "negate", "subtract",
@@ -146,16 +164,18 @@ class DenseWork {
       return;
     }
     p.loss = {element("loss", batch_, 2, 1)};
-    // Loss forward and backward, a few kernels over one number per sample.
+    // Loss forward and backward: a few kernels with one number per sample.
     if (!habits_.fused_forward) p.loss.push_back(element("loss backward", batch_, 2, 1));
   }
 
+  // The optimizer of the dense part: one fused update, or for an eager for-loop optimizer one update per
+  // parameter tensor.
   void update(DenseParts& p) const {
     if (!habits_.eager || training_.dense_optimizer_implementation != OptimizerImplementation::for_loop) {
       p.update = dense_update(training_, model_.dense_parameters());
       return;
     }
-    // Each step of the rule an operator, tensor by tensor.
+    // Each step of the update rule is an operator, tensor by tensor.
     for (const auto* ops : {&p.top_backward, &p.interaction_backward, &p.bottom_backward}) {
       for (const DenseOp& op : *ops) {
         if (op.gradient_elements <= 0) continue;
@@ -165,7 +185,8 @@ class DenseWork {
     }
   }
 
-  // A gradient that is there after `op`; DistributedDataParallel divides it on the way into its bucket.
+  // Adds `op` after which a gradient of `elements` parameters is ready. In an eager stack,
+  // DistributedDataParallel divides it while it copies it into a bucket; that copy is an operation, too.
   void push_gradient(std::vector<DenseOp>& ops, DenseOp op, std::int64_t elements) const {
     if (!habits_.eager || alone_) {
       op.gradient_elements += static_cast<double>(elements);
@@ -179,6 +200,7 @@ class DenseWork {
     ops.push_back(copy);
   }
 
+  // An element-wise operation, with the tensors read and written per element.
   DenseOp element(std::string_view name, std::int64_t elements, float reads, float writes) const {
     return {name,
             elementwise({.elements = std::max<std::int64_t>(1, elements), .reads = reads, .writes = writes},
@@ -188,7 +210,7 @@ class DenseWork {
     return {name,
             {MovementShape{.kind = kind, .elements = std::max<std::int64_t>(1, elements)}, activation_}};
   }
-  // Of the GPU, by tiles of the output; long sums are split.
+  // The share of the GPU that a GEMM fills (0 to 1), by output tiles of 128 x 128 and splits of long sums.
   [[nodiscard]] double filled(std::int64_t m, std::int64_t n, std::int64_t k) const {
     const auto parts = [](std::int64_t of, std::int64_t by) {
       const std::int64_t whole = (of + by - 1) / by;
@@ -197,11 +219,15 @@ class DenseWork {
     const double splits = static_cast<double>(std::max<std::int64_t>(1, k / kSplitDepth));
     return std::min(1.0, parts(m, kTile) * parts(n, kTile) * splits / habits_.processors);
   }
+  // A GEMM in the dtype of the dense part.
   DenseOp product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                   GemmLayout layout) const {
     return {name, gemm({.m = m, .n = n, .k = k, .layout = layout}, training_.dtype)};
   }
 
+  // A multi-layer perceptron, forward and backward. `widths` are the layer widths, `input` the width of its
+  // input. `input_gradient`: the gradient of the input is needed, too. `ends_in_logits`: the last layer has
+  // no activation.
   void mlp(std::int64_t batch, std::int64_t input, const std::vector<std::int64_t>& widths,
            bool input_gradient, std::vector<DenseOp>& forward, std::vector<DenseOp>& backward,
            bool ends_in_logits = false) const {
@@ -209,8 +235,8 @@ class DenseWork {
     for (std::size_t l = 0; l < widths.size(); ++l) {
       const std::int64_t n = widths[l], k = l == 0 ? input : widths[l - 1];
       const bool activated = !ends_in_logits || l + 1 < widths.size();
-      // addmm copies the bias into the output where cuBLASLt cannot add it: not for one column (aten/src/ATen/native/cuda/
-      // Blas.cpp).
+      // addmm copies the bias into the output where cuBLASLt cannot add it, such as for one column
+      // (aten/src/ATen/native/cuda/Blas.cpp).
       if (habits_.eager && n == 1) forward.push_back(moved("copy of the bias", MovementKind::copy, batch));
       forward.push_back(product("linear", batch, n, k, GemmLayout::tn));
       std::vector<DenseOp> back;
@@ -228,7 +254,8 @@ class DenseWork {
       const DenseOp of_weights = product("weight gradient", n, k, batch, GemmLayout::nt);
       const std::int64_t gradients = n * k + (habits_.eager ? 0 : n);
       const bool of_inputs = l > 0 || input_gradient;
-      // Both need the gradient of the output alone: side by side, as far as one leaves processors to the other.
+      // The gradients of weights and of inputs both depend on the gradient of the output only. They overlap
+      // as far as one leaves processors for the other; `left` is that share of the weight gradient.
       double left = 0;
       if (of_inputs && habits_.weights_beside)
         left = std::clamp(2 - filled(batch, k, n) - filled(n, k, batch), 0.0, 1.0);
@@ -247,11 +274,13 @@ class DenseWork {
       }
       reversed.push_back(std::move(back));
     }
+    // The backward pass visits the layers in reverse order.
     for (auto layer = reversed.rbegin(); layer != reversed.rend(); ++layer) {
       backward.insert(backward.end(), layer->begin(), layer->end());
     }
   }
 
+  // The interaction of the embedding vectors with the output of the bottom MLP, forward and backward.
   void interaction(DenseParts& p) const {
     const auto vectors = static_cast<std::int64_t>(model_.tables.size()) + 1;
     const std::int64_t bottom = model_.bottom_mlp.empty() ? model_.dense_features : model_.bottom_mlp.back();
@@ -272,8 +301,8 @@ class DenseWork {
     const double element_bytes = element_size(activation_).value();
     const auto bytes = [&](std::int64_t elements) { return static_cast<double>(elements) * element_bytes; };
     if (habits_.fused_interaction) {
-      // Vectors are read once; the products run on matrix units below the time of the memory, which kernels that
-      // keep a sample in shared memory use half as well as streaming ones.
+      // A fused kernel reads each vector once. Its GEMMs take less time than the memory traffic, and kernels
+      // that keep a sample in shared memory reach half of the bandwidth of streaming kernels.
       const double halved = 1 / kInteractionShare;
       p.interaction = {{"interaction",
                         {AmountShape{.bytes_read = halved * bytes(batch_ * width),
@@ -308,12 +337,14 @@ class DenseWork {
         moved("lower triangle backward", MovementKind::scatter, batch_ * vectors * vectors), back, back,
         element("add gradients", batch_ * width, 2, 1), concatenate};
     if (habits_.eager) {
-      // Backward of a slice: zeros with the gradient copied in; the bottom MLP's vector gets another one.
+      // Backward of a slice: zeros into which the gradient is copied. The vector of the bottom MLP receives a
+      // second gradient, which is added.
       p.interaction_backward.push_back(element("add gradients of the dense vector", batch_ * dim, 2, 1));
       p.interaction_backward.insert(p.interaction_backward.begin() + 1,
                                     {moved("zeros", MovementKind::fill, batch_ * vectors * vectors),
                                      moved("copy", MovementKind::copy, batch_ * vectors * vectors)});
-      // A gradient by index: fill, positions, two copies, their sort, and the sum of what has one place.
+      // Backward of an index operation: fill, compute positions, two copies, sort positions, and sum the
+      // elements with the same position.
       for (const std::string_view name : {"add positions", "divide", "positions"})
         p.interaction_backward.insert(p.interaction_backward.begin(), element(name, outputs, 1, 1));
       p.interaction_backward.insert(p.interaction_backward.begin(),
@@ -327,6 +358,7 @@ class DenseWork {
     }
   }
 
+  // The cross network of low rank (DCNv2): two GEMMs and a multiply-add per layer.
   void cross(std::int64_t width, DenseParts& p) const {
     const std::int64_t rank = model_.cross_rank;
     p.interaction = {
@@ -352,6 +384,7 @@ class DenseWork {
   const Dlrm& model_;
   const DlrmTraining& training_;
   const DlrmBehavior& habits_;
+  // Samples of this rank.
   std::int64_t batch_ = 1;
   std::int64_t n_ranks_ = 1;
   bool half_ = false, alone_ = false;
@@ -360,6 +393,7 @@ class DenseWork {
 
 }  // namespace
 
+// A for-loop optimizer launches one kernel per step of its rule.
 std::vector<DenseOp> dense_update(const DlrmTraining& training, double parameters) {
   const auto n = static_cast<std::int64_t>(parameters);
   if (training.dense_optimizer_implementation == OptimizerImplementation::for_loop) {
@@ -370,7 +404,8 @@ std::vector<DenseOp> dense_update(const DlrmTraining& training, double parameter
     return std::vector<DenseOp>(static_cast<std::size_t>(work_of(Operation{rule, DType::fp32}).kernels),
                                 step);
   }
-  // Weights and gradients are read, weights written, and states both.
+  // Bytes per parameter: weights and gradients are read, weights are written, and optimizer states are read
+  // and written, all in fp32.
   const double states = rule_of(training.dense_optimizer).moments;
   return {{"optimizer",
            {AmountShape{.bytes_read = parameters * (8 + 4 * states),

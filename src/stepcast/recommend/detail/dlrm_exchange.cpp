@@ -1,3 +1,6 @@
+// Prices the exchange of embedding vectors between ranks, flat or in two levels. Sizes are in bytes as the
+// curve of an all-to-all expects them: the size with which an even all-to-all takes as long as the uneven
+// one.
 #include "stepcast/recommend/detail/dlrm_exchange.h"
 
 #include <algorithm>
@@ -10,6 +13,8 @@
 namespace stepcast::detail {
 namespace {
 
+// The sum of two estimates that run one after the other. Both ends of the band add up, since errors of one
+// model have the same direction. The source is that of the longer part.
 Estimate one_after_the_other(const Estimate& a, const Estimate& b) {
   return {Microseconds{a.time.value() + b.time.value()}, Microseconds{a.p10.value() + b.p10.value()},
           Microseconds{a.p90.value() + b.p90.value()}, a.time.value() > b.time.value() ? a.source : b.source};
@@ -17,6 +22,7 @@ Estimate one_after_the_other(const Estimate& a, const Estimate& b) {
 
 }  // namespace
 
+// A rail contains the GPUs with the same position in all nodes.
 DlrmGroupsOnNodes DlrmGroupsOnNodes::of(std::int64_t n_ranks, std::int64_t gpus_per_node) {
   DlrmGroupsOnNodes g{.n_ranks = n_ranks, .gpus_per_node = gpus_per_node};
   g.n_nodes = (n_ranks + gpus_per_node - 1) / gpus_per_node;
@@ -39,9 +45,10 @@ LevelSizes level_sizes(const std::vector<RankLoad>& ranks, double batch, double 
   std::vector<Bytes> nodes;
   for (std::size_t first = 0; first < ranks.size(); first += in_node) {
     std::vector<Bytes> shares;
-    double columns = 0;  // of sums of the node
+    double columns = 0;  // width of the sums that the node sends
     for (std::size_t r = first; r < std::min(ranks.size(), first + in_node); ++r) {
-      // Sums are of all that a rank looked up; each peer takes those of the samples of its place in all nodes.
+      // Inside a node, a rank sends the vectors and partial sums of all samples; each peer takes those for
+      // the samples of the GPUs in its position of all nodes.
       shares.push_back(Bytes{batch / static_cast<double>(in_node) *
                              (ranks[r].vector_dims + ranks[r].node_dims) * vector_bytes});
       columns += ranks[r].vector_dims;
@@ -53,6 +60,8 @@ LevelSizes level_sizes(const std::vector<RankLoad>& ranks, double batch, double 
   return sizes;
 }
 
+// `vector_bytes` is the size of an element. With partial sums (`node_dims`), a reduce-scatter inside the node
+// is added.
 Result<Estimate> price_vectors(const std::vector<RankLoad>& ranks, double batch, double vector_bytes,
                                bool two_levels, const DlrmGroupsOnNodes& groups, StepPricer& prices) {
   const double own_batch = batch / static_cast<double>(groups.n_ranks);
@@ -65,7 +74,7 @@ Result<Estimate> price_vectors(const std::vector<RankLoad>& ranks, double batch,
   STEPCAST_ASSIGN(Estimate flat,
                   prices.price(CollectiveOp::all_to_all, uneven_all_to_all_size(shares), groups.world));
   if (node_dims > 0) {
-    // Sums of a node by reduce-scatter, and gradients to all parts by all-gather.
+    // Partial sums within a node: reduce-scatter forward, all-gather of gradients backward.
     STEPCAST_ASSIGN(const Estimate sums, prices.price(CollectiveOp::reduce_scatter,
                                                       Bytes{batch * node_dims * vector_bytes}, groups.node));
     flat = one_after_the_other(flat, sums);

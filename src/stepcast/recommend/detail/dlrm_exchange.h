@@ -1,9 +1,10 @@
-// What the vectors of looked-up rows take on their way to the samples' ranks, level by level.
+// The time to send looked-up embedding vectors to the ranks of the samples, for flat and for two-level
+// exchanges.
 //
-// Flat: one all-to-all of all ranks. Of two levels, as HugeCTR sends what leaves a node: the ranks of a node first hand
-// each other what goes to the GPUs of their own place in all nodes, parts of one table summed; then each sends one sum to
-// the GPU of its place in every other node. The adapters of a node so carry as much each, wherever its tables lie.
-// Gradients go the same way back.
+// Flat: one all-to-all of all ranks. Two levels, as HugeCTR sends vectors between nodes: first the ranks of a
+// node exchange what goes to GPUs in the same position of all nodes, and parts of one table are summed. Then
+// each rank sends one sum to the GPU in its position of each other node. All NICs of a node therefore carry
+// the same amount, independent of the placement of tables. Gradients take the reverse way.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +18,24 @@
 
 namespace stepcast::detail {
 
-// The groups of a job: all its ranks, those of one node, and those of one place in all nodes.
+// The groups of ranks in a job: all ranks (world), the ranks of one node (node), and the ranks with one
+// position in all nodes (rail).
 struct DlrmGroupsOnNodes {
   std::int64_t n_ranks = 1, gpus_per_node = 1, n_nodes = 1;
   GroupPlacement world, node, rail;
   static DlrmGroupsOnNodes of(std::int64_t n_ranks, std::int64_t gpus_per_node);
 };
 
-// Sizes to ask the curve of an all-to-all for (uneven_all_to_all_size).
+// Message sizes for the two levels, as the curve of an all-to-all expects them (uneven_all_to_all_size).
 struct LevelSizes {
   Bytes in_node, between_nodes;
 };
+// `batch` is the global batch in samples, `vector_bytes` the size of an element of the vectors.
 [[nodiscard]] LevelSizes level_sizes(const std::vector<RankLoad>& ranks, double batch, double vector_bytes,
                                      const DlrmGroupsOnNodes& groups);
 
-// One way. Of stacks that have both, the shorter: which one is a setting of the job. The time of the whole, with the
-// origin of its longer level.
+// The time of the exchange in one direction. With `two_levels`, the shorter of flat and two-level is used,
+// since the job can be configured for either. The source is that of the longer level.
 [[nodiscard]] Result<Estimate> price_vectors(const std::vector<RankLoad>& ranks, double batch,
                                              double vector_bytes, bool two_levels,
                                              const DlrmGroupsOnNodes& groups, StepPricer& prices);

@@ -1,3 +1,6 @@
+// The work of each rank under a sharding plan. Costs of shards are cached, and a plan that differs from the
+// previous one in a few tables updates the loads of the ranks that changed, so that a search can evaluate
+// thousands of plans.
 #include "stepcast/recommend/detail/dlrm_loads.h"
 
 #include <algorithm>
@@ -8,8 +11,10 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kBackwardWithoutSortUs = 20;  // start of a backward with atomic updates
+// Start of a backward pass with atomic updates, in microseconds.
+constexpr double kBackwardWithoutSortUs = 20;
 
+// How often rows of the table are looked up: measured reuse factors if there are any, else Zipf's law.
 AccessPattern pattern_of(const EmbeddingTable& table) {
   const auto rows = static_cast<double>(table.rows);
   if (!table.reuse) return AccessPattern::zipf(rows, table.skew);
@@ -20,16 +25,21 @@ AccessPattern pattern_of(const EmbeddingTable& table) {
   return AccessPattern::from_reuse(batch, rows);
 }
 
+// True for kinds that split a table by rows.
 bool is_by_row(ShardingKind kind) {
   return kind == ShardingKind::row_wise || kind == ShardingKind::table_row_wise ||
          kind == ShardingKind::grid_shard;
 }
 
+// The key under which the cost of a shard is cached: everything that the cost depends on. The rank does not
+// matter.
 auto key_of(const TableShard& shard) {
   return std::tuple{shard.table, shard.parts,  shard.column_parts,
                     shard.kind,  shard.memory, shard.cached_share};
 }
 
+// A whole table in GPU memory, which is the most frequent shard. Its costs are cached in a list instead of a
+// map.
 bool is_whole(const TableShard& shard) {
   return shard.parts == 1 && shard.kind == ShardingKind::table_wise && shard.memory == TableMemory::hbm;
 }
@@ -63,6 +73,7 @@ void DlrmLoads::forget_costs() {
   whole_plausible_us_.assign(model_.tables.size(), -1.0);
 }
 
+// Measured reuse factors of a batch replace the patterns of the tables.
 void DlrmLoads::set_reuse(const std::vector<ReuseFactors>& reuse) {
   for (std::size_t t = 0; t < patterns_.size() && t < reuse.size(); ++t)
     patterns_[t] = AccessPattern::from_reuse(reuse[t], static_cast<double>(model_.tables[t].rows));
@@ -100,7 +111,7 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
   lookup.dim /= shard.columns_split();
   if (shard.kind == ShardingKind::data_parallel) lookup.bags /= static_cast<double>(n_ranks_);
   if (is_by_row(shard.kind)) {
-    // Each part has a share of the rows, popular and not, and the lookups that go to them.
+    // A part has the same share of popular and of other rows, and gets the lookups of its rows.
     const double parts = shard.rows_split();
     lookup.rows /= parts;
     lookup.pooling /= parts;
@@ -108,7 +119,7 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
     part = patterns_[shard.table].share_of_rows(parts);
     lookup.pattern = &part;
   }
-  // Views differ in constants: what the batch does to the table they share.
+  // The views differ in constants only, so the row counts of a shard are computed once for all views.
   const auto [known, is_new] = counts_.try_emplace(key);
   if (is_new) known->second = v.lookups.counts(lookup);
   LookupCost cost = v.lookups.cost(lookup, known->second);
@@ -145,7 +156,7 @@ double DlrmLoads::plausible_us(const TableShard& shard) {
   return known->second;
 }
 
-// Puts the shards of a table to their ranks.
+// Adds the shards of a table to their ranks.
 void DlrmLoads::hold(std::uint32_t table, const TablePlan& plan) {
   const auto node_of = [&](std::int32_t rank) { return static_cast<std::size_t>(rank / gpus_per_node_); };
   std::vector<double> in_node(node_of(static_cast<std::int32_t>(n_ranks_)) + 1, 0.0);
@@ -163,7 +174,8 @@ void DlrmLoads::hold(std::uint32_t table, const TablePlan& plan) {
   }
 }
 
-// Tables that are not as in the plan before change their ranks.
+// Brings the loads up to date with `plan`: removes and adds the shards of all tables that changed since the
+// previous plan.
 void DlrmLoads::follow(const ShardingPlan& plan) {
   const std::size_t n_tables = std::min(model_.tables.size(), plan.tables.size());
   ++changes_;
@@ -214,6 +226,7 @@ const PlanLoads& DlrmLoads::of_last_plan(std::size_t view) {
   return v.loads;
 }
 
+// Sums the shards of one rank.
 RankLoad DlrmLoads::load_of(const std::vector<Held>& held, std::size_t view) {
   RankLoad load;
   for (const auto& [shard, beside] : held) {
@@ -239,7 +252,8 @@ RankLoad DlrmLoads::load_of(const std::vector<Held>& held, std::size_t view) {
   return load;
 }
 
-// Ranks of the node of `rank` that hold parts of a table.
+// A plan without tables: hybrid embedding. Popular rows are copied to all ranks, the others are spread by
+// row; every rank has the same load.
 PlanLoads DlrmLoads::hybrid(std::size_t view) {
   PlanLoads loads;
   RankLoad load;
@@ -249,9 +263,9 @@ PlanLoads DlrmLoads::hybrid(std::size_t view) {
     const TableShard spread{static_cast<std::uint32_t>(t), 0, static_cast<std::uint32_t>(n_ranks_),
                             ShardingKind::row_wise};
     const double lookups_of_batch = batch() * table.pooling;
-    // Looked up by every rank once per batch and more.
+    // A row is popular if each rank looks it up at least once per batch on average.
     const AccessPattern::Popular popular = patterns_[t].popular(n / std::max(1.0, lookups_of_batch));
-    // As many lookups as its own samples have, and one bag for each.
+    // The cost of lookups for the rank's samples: as many as they have, and one bag per sample.
     TableShard own = spread;
     own.kind = ShardingKind::data_parallel;
     own.parts = 1;

@@ -1,3 +1,6 @@
+// Reduces the step of one rank to the tasks with times that depend on the sharding. All other tasks become
+// fixed distances (longest paths) between these nodes. A sharding is then evaluated with a few additions per
+// rank and path instead of a simulation.
 #include "stepcast/recommend/detail/dlrm_skeleton.h"
 
 #include <algorithm>
@@ -9,9 +12,10 @@ namespace {
 
 constexpr double kNoWay = -std::numeric_limits<double>::infinity();
 
-// [node] -> the longest way from its end to a moment.
+// [node] The longest path from the end of the node to a moment; kNoWay if there is no path.
 using Ways = std::vector<double>;
 
+// Element-wise maximum of `to` and `from` + us.
 void lengthen(Ways& to, const Ways& from, double us) {
   to.resize(std::max(to.size(), from.size()), kNoWay);
   for (std::size_t n = 0; n < from.size(); ++n) to[n] = std::max(to[n], from[n] + us);
@@ -31,7 +35,8 @@ DlrmSkeleton::DlrmSkeleton(const Block& block, std::span<const double> duration_
   };
   const auto add_node = [&](Kind kind, double us, const Ways& ways) {
     Node node{.kind = kind, .duration_us = us, .ways = {}};
-    // Not where a way over another node is as long: nodes take time, too.
+    // Skip a path that another node covers: if a path over that node is at least as long, the node enforces
+    // it.
     const auto is_longest = [&](std::size_t from) {
       return std::ranges::none_of(node.ways, [&](const auto& after) {
         return std::ranges::any_of(nodes_[after.first].ways, [&](const auto& before) {
@@ -46,6 +51,8 @@ DlrmSkeleton::DlrmSkeleton(const Block& block, std::span<const double> duration_
     own.back() = 0;
     return own;
   };
+  // Walks over the tasks in their order and keeps, for every lane and moment, the longest paths from the
+  // nodes.
   const Ways start = add_node(Kind::start, 0, {});
   std::vector<Ways> lanes(block.lanes().size(), start), times(2 * std::size_t{block.task_count()});
   Ways end = start;
@@ -68,6 +75,8 @@ DlrmSkeleton::DlrmSkeleton(const Block& block, std::span<const double> duration_
   static_cast<void>(add_node(Kind::other, 0, end));
 }
 
+// Lookups run per rank. All other nodes are collectives, which end at the same time on all ranks: after the
+// last rank has arrived, plus their duration.
 double DlrmSkeleton::end_us(std::span<const RankLookups> ranks, const DlrmExchanges& us) {
   const std::size_t n = ranks.size();
   ends_us_.assign(nodes_.size() * n, 0.0);

@@ -1,4 +1,5 @@
-// What a Comparison holds beside its own fields in JSON (report/fields/field_list.h), for every answer that holds one.
+// The JSON of the differences in a Comparison (report/fields/field_list.h), for every answer that contains
+// one.
 #pragma once
 
 #include "stepcast/analyze/compare.h"
@@ -9,6 +10,7 @@ namespace stepcast {
 
 constexpr std::string_view schema_name(const Difference*) { return "difference"; }
 
+// One difference. The percentage is only a column of the page; "new" if the time is 0 in A.
 void fields(auto& a, Is<Difference> auto& d) {
   constexpr int kDecimals = 6;
   a("key", d.key);

@@ -15,6 +15,7 @@
 namespace stepcast::detail {
 namespace {
 
+// A table of shares of the critical path.
 ReportTable shares_table(std::string_view heading, std::span<const ForecastShare> shares, double length_ms) {
   constexpr std::size_t kWidth = 100, kMost = 12;
   ReportTable table{"< | ms | % of path | steps"};
@@ -27,9 +28,10 @@ ReportTable shares_table(std::string_view heading, std::span<const ForecastShare
   return table;
 }
 
+// The table of goodput over numbers of GPUs, with the number beyond which more GPUs do not help.
 ReportTable scale_table(const RunForecast& run) {
   ReportTable table = table_of(run.scale);
-  // Two digits are more than is known of it.
+  // Rounded to two digits, since the number is not known more precisely.
   const double digit = std::pow(10, std::floor(std::log10(run.most_useful_gpus)) - 1);
   table.caption = fmt::format("Above {} GPUs, more GPUs do not train more in a day.",
                               table_number(std::round(run.most_useful_gpus / digit) * digit, 0));
@@ -38,6 +40,8 @@ ReportTable scale_table(const RunForecast& run) {
 
 }  // namespace
 
+// First line: the goodput and how often the run is interrupted. Second line: what checkpoints cost. A third
+// line only if nodes are missing.
 std::string run_text(const RunForecast& run) {
   std::string text = fmt::format(
       "Goodput {:.1f} % (p10 {:.1f}, p90 {:.1f}), {:.1f} days without losses; an interruption every {:.1f} "
@@ -66,6 +70,7 @@ Bar parts_bar(std::string label, const ForecastClass& one) {
   return bar;
 }
 
+// One bar per rank class, all on one scale.
 ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption) {
   BarChart chart{.unit = "ms", .decimals = kByLength};
   for (const ForecastClass& one : classes) {
@@ -85,6 +90,7 @@ Bar memory_bar(std::string label, const ForecastStageMemory& stage, double avail
   return bar;
 }
 
+// The name of the limit contains its size, if all bars belong to one kind of GPU.
 ReportFigure memory_figure(std::vector<Bar> bars) {
   BarChart chart{.bars = std::move(bars), .unit = "GiB", .limit_name = "memory of a GPU"};
   if (!chart.bars.empty() && chart.bars.front().limit)
@@ -107,6 +113,7 @@ void add_critical_path(ReportDocument& document, const Forecast& forecast, const
                                  : "The whole path is on one rank."});
   }
   section.add(shares_table("by class of work", path.by_class, path.length_ms));
+  // With one rank, this table would have a single row.
   if (path.by_rank.size() > 1) section.add(shares_table("by rank", path.by_rank, path.length_ms));
   section.add(shares_table("longest contributors", path.by_name, path.length_ms));
 }
@@ -116,6 +123,7 @@ void add_streams(ReportDocument& document, const Forecast& forecast) {
   struct Part {
     const char *key, *colour, *name;
   };
+  // The parts of ForecastStream::parts_ms in the order of the bars.
   constexpr Part kParts[] = {{"embedding", "c-embedding", "embedding"},
                              {"gemm", "c-gemm", "gemm"},
                              {"attention", "c-attention", "attention"},
@@ -153,6 +161,7 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast, 
   const auto detail = [](const std::string& more, const std::string& interval) {
     return interval.empty() ? more : more.empty() ? interval : interval + "; " + more;
   };
+  // The interval of rates follows from that of the step time; without it, the source is not shown either.
   const std::string source = band(1, 0).empty() ? std::string{} : std::string{to_string(forecast.source)};
   if (t.tokens_per_s_per_gpu && t.tokens_per_s) {
     document.figures.push_back(
@@ -172,6 +181,7 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast, 
   }
 }
 
+// The section repeats what the first screen says about the training, then adds losses by cause and the scale.
 void add_training_section(ReportDocument& document, const Forecast& forecast) {
   const std::string text = training_text(forecast);
   if (text.empty()) return;
@@ -194,9 +204,11 @@ void add_what_to_change(ReportDocument& document, const std::optional<ForecastAd
     action.change = shorten(std::move(action.change), 48);
     add_row(table, {std::to_string(table.rows.size() + 1)}, action);
   }
+  // Columns without any known value are not shown.
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (std::ranges::all_of(table.rows, [&](const ReportRow& row) { return row.cells[c].text == "-"; }))
-      table.columns[c].shown = Shown{};  // not known of this job
+      table.columns[c].shown = Shown{};  // unknown for this job
+  // Only if the first suggestion keeps the number of GPUs.
   if (!table.rows.empty() && advice->actions.front().n_gpus == n_gpus)
     table.caption =
         "GPUs, batch, model and precision stay the same, so the cost of a training falls with its step time.";
@@ -211,11 +223,12 @@ void add_what_to_change(ReportDocument& document, const std::optional<ForecastAd
 void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>& advice) {
   if (!advice) return;
   screen.blocks.emplace_back(ReportText{"What to change: " + advice->sentence});
+  // The first screen has room for three suggestions without their commands.
   constexpr std::size_t kMostActions = 3;
   ReportList changes;
   for (const ForecastAction& action : advice->actions) {
     if (changes.items.size() == kMostActions) break;
-    // What does not fit takes no time that could be saved.
+    // The job as given does not fit, so there is no time that could be saved.
     const std::string saved =
         action.certainty == "fits"
             ? action.certainty

@@ -1,4 +1,4 @@
-// Pieces that the pages of several verbs share.
+// Sections, pictures and cells that the documents of several commands share.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@
 
 namespace stepcast::detail {
 
-// A part of ForecastClass::parts() with its colour.
+// A key of ForecastClass::parts() as a cell, in words and with its colour.
 [[nodiscard]] ReportCell part_cell(std::string_view key);
-// Where the time of a rank class goes, and of several side by side.
+// The parts of a rank class as a bar, and of several classes as a picture.
 [[nodiscard]] Bar parts_bar(std::string label, const ForecastClass& one);
 [[nodiscard]] ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption);
-// The most classes that a figure shows.
+// The most rank classes in a picture.
 inline constexpr std::size_t kMostClassesDrawn = 64;
 
-// What fills the memory of a GPU.
+// The parts of the memory of a GPU, with colour and name. Their order is that of bars and columns.
 struct MemoryPart {
   const char* colour;
   const char* name;
@@ -38,31 +38,35 @@ inline constexpr MemoryPart kMemoryParts[] = {
     {"c-working", "working", &ForecastStageMemory::working_GiB},
     {"c-buffers", "communication buffers", &ForecastStageMemory::communication_GiB},
     {"c-buffers", "reserve", &ForecastStageMemory::reserve_GiB}};
+// The memory of one GPU as a bar with its limit, and a picture of several.
 [[nodiscard]] Bar memory_bar(std::string label, const ForecastStageMemory& stage, double available_GiB);
 [[nodiscard]] ReportFigure memory_figure(std::vector<Bar> bars);
 
-// Nothing where there is no path.
+// The section on the critical path; nothing if the forecast has none. `picture` may be null.
 void add_critical_path(ReportDocument& document, const Forecast& forecast, const StepPicture* picture);
-// What every stream of the class that ends last does.
+// The section on the streams of the critical class.
 void add_streams(ReportDocument& document, const Forecast& forecast);
-// Throughput and the whole training among the figures on top. `under`: path of the forecast in the answer's JSON.
+// Adds throughput and MFU to the key figures. `under`: the path of the forecast in the JSON of the answer,
+// for the keys.
 void add_throughput_figures(ReportDocument& document, const Forecast& forecast,
                             const std::string& under = {});
-// Several steps of one job: recorded ones, each by itself, and scenarios that were drawn, where the forecast has them. A
-// terminal shows every step where there are at most 12 or `verbose`.
+// The sections on several recorded steps and on straggler scenarios, if the forecast has them. A terminal
+// lists every step only if there are at most 12 of them or with `verbose`.
 void add_distributions(ReportDocument& document, const Forecast& forecast, bool verbose = false);
-// What a run loses and why, in lines.
+// The losses of a long run and their reasons, in two or three lines.
 std::string run_text(const RunForecast& run);
-// Layouts that were tried over pools of GPUs; links that others pass, too, and the pools: where the forecast has them.
+// The sections on layouts over pools of GPUs, on shared network links and pools, and on the whole training,
+// as far as the forecast has them.
 void add_pool_layouts(ReportDocument& document, const std::vector<ForecastPoolLayout>& layouts);
 void add_cluster_sections(ReportDocument& document, const Forecast& forecast);
 void add_training_section(ReportDocument& document, const Forecast& forecast);
-// At most five commands with what each saves, or that nothing is to be gained; nothing where it was not looked for. `n_gpus`: of
-// the job; `under`: path of the forecast in the answer's JSON.
+// The section with at most five commands and what each would save, or a sentence that nothing would. Nothing
+// if no advice was asked for. `n_gpus`: GPUs of the job. `under`: the path of the forecast in the JSON.
 void add_what_to_change(ReportDocument& document, const std::optional<ForecastAdvice>& advice,
                         std::uint64_t n_gpus, const std::string& under = {});
-// The first of them on the first screen.
+// The first few commands for the first screen.
 void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>& advice);
+// A picture as a section of its own; nothing if it has no rows.
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
                   std::string caption);
 

@@ -1,4 +1,5 @@
-// The fields of what is in files (report/fields/field_list.h), for the JSON of inspect and its tables.
+// The JSON members of inspected files (report/fields/field_list.h), for the JSON of inspect and for its
+// tables. Each function lists one type: key, value, meaning and, for tables, the column.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 
 namespace stepcast {
 
+// The names of these types in the $defs of the schema.
 constexpr std::string_view schema_name(const InspectedProfile*) { return "kineto"; }
 constexpr std::string_view schema_name(const InspectedExecutionTrace*) { return "execution_trace"; }
 constexpr std::string_view schema_name(const InspectedChakra*) { return "chakra"; }
@@ -26,8 +28,10 @@ constexpr std::string_view schema_name(const ReuseFactors*) { return "reuse_fact
 
 namespace detail {
 
+// Milliseconds with six decimals.
 inline Fixed<6> fixed_ms(Microseconds time) { return {time.value() * 1e-3}; }
 
+// The collectives by name of their operation.
 inline std::vector<std::pair<std::string_view, std::size_t>> by_name(
     const std::map<CollectiveOp, std::size_t>& counts) {
   std::vector<std::pair<std::string_view, std::size_t>> named;
@@ -35,6 +39,7 @@ inline std::vector<std::pair<std::string_view, std::size_t>> by_name(
   return named;
 }
 
+// The time by class of kernel, without classes that take no time.
 inline std::vector<std::pair<std::string_view, Fixed<6>>> kernel_time_ms(const RankSummary& s) {
   std::vector<std::pair<std::string_view, Fixed<6>>> times;
   for (std::size_t i = 0; i < s.kernel_time.size(); ++i)
@@ -52,6 +57,7 @@ void fields(auto& a, Is<DeviceProperties> auto& device) {
   a("sm_count", device.sm_count);
 }
 
+// A recorded step. `like_step`: see RankSummary::Step.
 void fields(auto& a, Is<RankSummary::Step> auto& step) {
   a("step", step.number);
   a("start_ms", detail::fixed_ms(step.start));
@@ -75,6 +81,7 @@ void fields(auto& a, Is<AllocatorPeak> auto& peak) {
   a("peak_reserved_bytes", peak.reserved_bytes);
 }
 
+// A thread, with the number of its events by kind.
 void fields(auto& a, Is<RecordedThread> auto& thread, const RankSummary::Thread& counts) {
   a("pid", thread.pid, "", TableColumn::plain("pid"));
   a("tid", thread.tid, "", TableColumn::plain("tid"));
@@ -84,6 +91,7 @@ void fields(auto& a, Is<RecordedThread> auto& thread, const RankSummary::Thread&
   a("runtime_calls", counts.calls, "", {"calls"});
 }
 
+// A profiler trace. The members are facts about the file, so that scripts can check traces before a replay.
 void fields(auto& a, Is<InspectedProfile> auto& p) {
   const RankSummary& s = p.summary;
   a("file", p.file);
@@ -108,6 +116,7 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
     "number of events used, by kind");
   a("skipped", p.skipped, "number of events skipped, by reason");
   a("steps", s.steps);
+  // Threads and their counts are two lists in the same order.
   std::size_t i = 0;
   a("threads", Each{p.threads, [&](auto& one, const RecordedThread& thread) {
                       fields(one, thread, at_or_none(s.threads, i++));
@@ -130,6 +139,7 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
   a("notes", s.notes);
 }
 
+// A PyTorch execution trace.
 void fields(auto& a, Is<InspectedExecutionTrace> auto& t) {
   a("file", t.file);
   a("format", Constant{"execution_trace"});
@@ -145,6 +155,7 @@ void fields(auto& a, Is<InspectedExecutionTrace> auto& t) {
   a("waits", t.summary.waits);
 }
 
+// A Chakra trace.
 void fields(auto& a, Is<InspectedChakra> auto& c) {
   const OperationGraphSummary& s = c.summary;
   a("file", c.file);
@@ -164,6 +175,7 @@ void fields(auto& a, Is<InspectedChakra> auto& c) {
   a("transfer_bytes", s.transfer_bytes);
 }
 
+// A pipeline timeline: the number of operators by name.
 void fields(auto& a, Is<InspectedTimeline> auto& t) {
   std::vector<std::pair<std::string, std::size_t>> counts;
   for (const auto& [name, of_name] : t.operators) counts.emplace_back(name, of_name.count);
@@ -174,6 +186,7 @@ void fields(auto& a, Is<InspectedTimeline> auto& t) {
   a("operators", counts);
 }
 
+// An operator of an execution trace. Recorded times exist only if a profiler trace of the same run was found.
 void fields(auto& a, Is<InspectedOperations::Operator> auto& op, bool has_times) {
   a("operator", op.name, "", TableColumn::words("operator<", 60));
   a("families", op.families);
@@ -185,17 +198,20 @@ void fields(auto& a, Is<InspectedOperations::Operator> auto& op, bool has_times)
     has_times ? TableColumn{"recorded ms", 3} : TableColumn{});
 }
 
+// An operator without a known operation, and the reason.
 void fields(auto& a, Is<std::pair<const std::string, UnmodelledOperator>> auto& op) {
   a("operator", op.first, "", TableColumn::words("without operations<", 60));
   a("count", op.second.count, "", {"count"});
   a("why", op.second.why, "", TableColumn::words("why<", 100));
 }
 
+// Kernel time without a known operation, by operator.
 void fields(auto& a, Is<std::pair<const std::string, UnmodelledWork>> auto& op) {
   a("operator", op.first, "", TableColumn::words("kernels without operations, by operator<", 60));
   a("recorded_ms", detail::fixed_ms(op.second.time), "", {"ms", 3});
 }
 
+// The operations of an execution trace.
 void fields(auto& a, Is<InspectedOperations> auto& o) {
   static const KernelTimeCoverage kNone{};
   const bool has_times = o.times.has_value();
@@ -221,7 +237,7 @@ void fields(auto& a, Is<InspectedOperations> auto& o) {
   a("unmodelled_time", given_if(has_times, Each{times.unmodelled, entry}));
 }
 
-// `lookups`: of all bins.
+// An interval of lookups per sample. `lookups`: the sum over all intervals.
 void fields(auto& a, Is<PoolingBin> auto& bin, double lookups) {
   a("lookups_per_sample", bin.name, "range of lookups per sample", {"lookups per sample<"});
   a("tables", bin.tables, "", {"tables"});
@@ -229,6 +245,7 @@ void fields(auto& a, Is<PoolingBin> auto& bin, double lookups) {
   column(a, {"% of lookups", 1}, lookups > 0 ? 100 * bin.lookups / lookups : 0);
 }
 
+// The distribution of lookups, for tables and for indices.
 void pooling_fields(auto& a, const Pooling& p) {
   a("lookups_per_sample", p.lookups);
   a("heavy_tables", p.heavy_tables, "number of tables with at least 20 lookups per sample");
@@ -246,6 +263,7 @@ void fields(auto& a, Is<InspectedTables> auto& t) {
   pooling_fields(a, t.pooling);
 }
 
+// How often rows are looked up again: shares by number of lookups per row.
 void fields(auto& a, Is<ReuseFactors> auto& reuse) {
   a("lookups", reuse.lookups);
   a("distinct_rows", reuse.distinct_rows);
@@ -256,6 +274,7 @@ void fields(auto& a, Is<ReuseFactors> auto& reuse) {
   a("share_of_lookups", reuse.of_lookups, "fraction of lookups, in the same bins");
 }
 
+// One embedding table as seen in the indices.
 void fields(auto& a, Is<MeasuredTable> auto& t) {
   a("name", t.name);
   a("lookups_per_sample", t.lookups_per_sample);
@@ -265,6 +284,7 @@ void fields(auto& a, Is<MeasuredTable> auto& t) {
   a("reuse", t.reuse);
 }
 
+// The indices of batches. Members about batches exist only if a batch size was given.
 void fields(auto& a, Is<InspectedIndices> auto& i) {
   const MeasuredIndices& m = i.measured;
   const bool has_batches = m.batches > 0;

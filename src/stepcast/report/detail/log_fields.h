@@ -1,4 +1,4 @@
-// The members of a training log in JSON (report/fields/field_list.h), for every answer that holds one.
+// The JSON members of a training log (report/fields/field_list.h), for every answer that contains one.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ constexpr std::string_view schema_name(const LoggedRun*) { return "training_log"
 
 namespace detail {
 
+// The number of lines with step times, by format of the log; formats without any are left out.
 inline std::vector<std::pair<std::string, std::uint64_t>> step_lines_of(const TrainingLog& log) {
   std::vector<std::pair<std::string, std::uint64_t>> out;
   for (std::size_t f = 0; f < kLogFormats; ++f)
@@ -25,6 +26,7 @@ inline std::vector<std::pair<std::string, std::uint64_t>> step_lines_of(const Tr
   return out;
 }
 
+// The notes on the job of the log, and its settings that are not modelled.
 inline std::vector<std::string> notes_of(const LoggedRun& run) {
   std::vector<std::string> notes;
   if (run.job) notes = run.job->notes;
@@ -35,12 +37,14 @@ inline std::vector<std::string> notes_of(const LoggedRun& run) {
 
 }  // namespace detail
 
+// A restart: the step numbers around it, which go back.
 void fields(auto& a, Is<LoggedRestart> auto& r) {
   a("line", r.line);
   a("last_step", r.last_step);
   a("next_step", r.next_step);
 }
 
+// A stall: time lost in a step or between two steps, with its likely cause.
 void fields(auto& a, Is<LoggedStall> auto& s) {
   a("step", s.step);
   a("line", s.line);
@@ -49,6 +53,7 @@ void fields(auto& a, Is<LoggedStall> auto& s) {
   a("between_steps", s.between_steps);
 }
 
+// A lasting change of the step time.
 void fields(auto& a, Is<LoggedChange> auto& c) {
   a("step", c.step);
   a("line", c.line);
@@ -56,13 +61,14 @@ void fields(auto& a, Is<LoggedChange> auto& c) {
   a("after_ms", fixed<3>(c.after_ms));
 }
 
+// Two statements of the log about the step time that contradict each other.
 void fields(auto& a, Is<LoggedContradiction> auto& c) {
   a("lines_ms", fixed<3>(c.lines_ms), "step time according to the lines, in ms");
   a("other_ms", fixed<3>(c.other_ms), "step time according to other values of the log, in ms");
   a("other", c.other);
 }
 
-// What the log tells of its steps.
+// The step times of a log. Values that are 0 in the structure are unknown, and null in JSON.
 void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
   using Known = std::optional<Fixed<6>>;
   const auto known = [](double value) { return value > 0 ? Known{{value}} : Known{}; };
@@ -100,6 +106,7 @@ void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
   a("peak_memory_GiB", known(log.peak_memory_GiB));
 }
 
+// A training log: the file, its step times, and the job that it describes, if it describes one.
 void fields(auto& a, Is<LoggedRun> auto& run) {
   using Text = std::optional<std::string>;
   const auto& job = run.resolved;

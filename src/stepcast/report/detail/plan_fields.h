@@ -1,4 +1,5 @@
-// The fields of layouts and options of a plan (report/fields/field_list.h), for its JSON and its tables.
+// The JSON members of layouts and options of a plan (report/fields/field_list.h), for its JSON and its
+// tables.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 
 namespace stepcast {
 
+// The choices of a layout. The table shows only the first member, which is short text.
 void fields(auto& a, Is<LayoutPoint> auto& p) {
   a("layout", to_string(p), "layout in short form", TableColumn{"layout<"}.at(-1));
   a("tensor_parallel", p.tensor);
@@ -31,6 +33,7 @@ void fields(auto& a, Is<LayoutPoint> auto& p) {
 
 constexpr std::string_view schema_name(const LayoutRejection*) { return "rejection"; }
 
+// A reason why layouts were left out, with an example.
 void fields(auto& a, Is<LayoutRejection> auto& r) {
   a("layouts", r.count, "number of layouts with this reason", {"layouts"});
   a("reason", r.reason, "", TableColumn::words("why not<", 100));
@@ -39,9 +42,10 @@ void fields(auto& a, Is<LayoutRejection> auto& r) {
     TableColumn::words("nearest that runs<", 80));
 }
 
-// Of the options of `plan`; `carbon`: tables show what the electricity emits.
+// An option of a training plan. `carbon`: the table shows the CO2 emissions.
 void fields(auto& a, Is<TrainingOption> auto& o, const TrainingPlan& plan, bool carbon) {
   const bool runs = o.why_not.empty();
+  // Whether this option is the one at `index` of the plan; no key if the option cannot be run.
   const auto is = [&](const std::optional<std::size_t>& index) {
     return given_if(runs, index && &plan.options[*index] == &o);
   };

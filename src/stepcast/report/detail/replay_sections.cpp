@@ -20,18 +20,21 @@
 namespace stepcast::detail {
 namespace {
 
+// Rows of tables, with and without `verbose`, and the width of names.
 constexpr std::size_t kRowsShown = 6, kRowsVerbose = 20, kNameWidth = 60;
 
+// Milliseconds from microseconds.
 double ms(double us) { return us * 1e-3; }
-// FLOPs or bytes per microsecond as 10^12 or 10^9 of them per second.
+// Rates in TFLOP/s and GB/s, from FLOPs or bytes and microseconds; 0 without time.
 double tflops(double flops, double us) { return us > 0 ? flops / us * 1e-6 : 0; }
 double gb_per_s(double bytes, double us) { return us > 0 ? bytes / us * 1e-3 : 0; }
 
+// A number, or "-" if it is unknown.
 std::string or_dash(const std::optional<double>& value, int decimals) {
   return value ? table_number(*value, decimals) : "-";
 }
 
-// "host 71 %, late start 29 %"
+// The causes with at least 5 % of `sum`: "host 71 %, late start 29 %".
 std::string causes(const CulpritTimes& times, double sum) {
   std::vector<std::pair<double, std::string_view>> parts;
   for (std::size_t k = 0; k < kCulpritCount; ++k)
@@ -45,11 +48,13 @@ std::string causes(const CulpritTimes& times, double sum) {
   return text;
 }
 
+// The name of an operator for a table.
 std::string operator_name(const std::string& op) {
   return op.empty() ? "(no framework op)" : shorten(op, kNameWidth);
 }
 
-// Whom every rank waits for, over all collectives.
+// How long every rank (row) waits for every other rank (column), summed over collectives in which that rank
+// arrives last.
 MatrixChart waiting_chart(const ReplayAnalysis& a) {
   MatrixChart chart{.row_title = "waits", .column_title = "for the last rank to arrive", .unit = "ms"};
   const std::size_t n = a.simulated.classes.size();
@@ -69,6 +74,7 @@ MatrixChart waiting_chart(const ReplayAnalysis& a) {
   return chart;
 }
 
+// The rates of kernels by class. Rates use only kernels with known work.
 ReportTable classes_table(const AchievedRates& rates) {
   ReportTable table{"class< | ms | known\n% | TFLOP/s | GB/s | % of peak\nmemory"};
   for (const ClassRate& c : rates.classes) {
@@ -83,6 +89,7 @@ ReportTable classes_table(const AchievedRates& rates) {
   return table;
 }
 
+// The utilization of every rank.
 ReportTable ranks_table(const ReplayAnalysis& a) {
   ReportTable table{"rank< | busy\n% | computing\n% | TFLOP/s\nof the step | TFLOP/s of\nknown kernels"};
   for (std::size_t c = 0; c < a.rates.ranks.size(); ++c) {
@@ -94,6 +101,7 @@ ReportTable ranks_table(const ReplayAnalysis& a) {
   return table;
 }
 
+// The utilization summed over ranks.
 RankUtilization sum_over_ranks(const AchievedRates& rates) {
   RankUtilization sum;
   for (const RankUtilization& rank : rates.ranks) {
@@ -116,6 +124,7 @@ ReportCell rank_cell(const ReplayAnalysis& a, std::size_t rank_class) {
 
 void add_groups(ReportDocument& document, const ReplayAnalysis& a) {
   if (a.groups.empty()) return;
+  // Bandwidths are lower bounds if the times include waiting.
   const auto at_least = [](const GroupTraffic& g, const std::optional<double>& value) {
     return (g.holds_waiting && value ? ">= " : "") + or_dash(value, 2);
   };
@@ -146,6 +155,7 @@ void add_stragglers(ReportDocument& document, const ReplayAnalysis& a) {
       "causes of its delay<"};
   const double all = found.all_waiting_us();
   double most = 0;
+  // The row of the rank that causes most waiting is shown in bold.
   for (std::size_t c = 0; c < found.ranks.size(); ++c) {
     const RankCulprits& rank = found.ranks[c];
     if (rank.caused_wait_us > most) table.emphasized = c;
@@ -170,6 +180,7 @@ void add_stragglers(ReportDocument& document, const ReplayAnalysis& a) {
 void add_operators(ReportDocument& document, const ReplayAnalysis& a, bool verbose) {
   if (a.operators.empty()) return;
   ReportTable table{"operator< | on< | median\nms | slowest\nms | rank | longer\nms | times | work"};
+  // Operators are sorted by difference, so the first rows matter most.
   for (const OperatorComparison& op : a.operators) {
     if (table.rows.size() == (verbose ? kRowsVerbose : kRowsShown)) break;
     const double slowest = op.times_us[op.slowest];
@@ -189,6 +200,7 @@ void add_awaited(ReportDocument& document, const ReplayAnalysis& a, bool verbose
   if (a.awaited.empty()) return;
   double all = 0;
   for (const AwaitedOperator& op : a.awaited) all += op.gpu_idle_us;
+  // Times are means per rank; shares are of the sum over all operators.
   const auto n = static_cast<double>(std::max<std::size_t>(1, a.ranks.size()));
   ReportTable table{"operator< | GPU idle,\nmean ms | share\n% | gaps | most on\nrank"};
   for (const AwaitedOperator& op : a.awaited) {
@@ -235,11 +247,13 @@ void add_utilization(ReportDocument& document, const ReplayAnalysis& a, bool ver
 
 namespace {
 
-// Kept delays as they are reported: hand-off, busy device, left-over work, everything else.
+// The delays that are kept as recorded, by the groups of the table: thread hand-off, busy device, work from
+// before the window, other origins. In microseconds.
 struct KeptDelays {
   double handoff_us = 0, busy_us = 0, left_over_us = 0, other_us = 0;
 };
 
+// Sums the kept delays of a rank by group.
 KeptDelays kept_delays(const RecordedStepFacts& facts) {
   KeptDelays kept;
   for (std::size_t o = 0; o < facts.kept_delay_us.size(); ++o) {
@@ -254,13 +268,13 @@ KeptDelays kept_delays(const RecordedStepFacts& facts) {
   return kept;
 }
 
-// 84 of "stream 84"; -1 without a number at the end.
+// The number at the end of a name: 84 for "stream 84"; -1 if there is none.
 std::int64_t trailing_number(std::string_view name) {
   const std::size_t last = name.find_last_not_of("0123456789");
   return scan<std::int64_t>(name.substr(last == std::string_view::npos ? 0 : last + 1)).value_or(-1);
 }
 
-// What keeps its recorded distances, where there is any.
+// Sentences about work that keeps its recorded times; only for kinds that occur.
 void add_kept_structure(ReportSection& section, const ReplayAnalysis& a) {
   std::uint64_t nodes = 0, overlapping = 0, starts = 0;
   for (const RecordedStepFacts& facts : a.facts) {
@@ -283,6 +297,7 @@ void add_kept_structure(ReportSection& section, const ReplayAnalysis& a) {
                     starts == 1 ? "it waited" : "they waited"));
 }
 
+// One row per rank. The last columns are errors of the variants, if these were simulated.
 ReportTable explained_table(const ReplayAnalysis& a) {
   const ReplayVariant* naive = a.variant("naive");
   const ReplayVariant* smallest = a.variant("smallest_handoff");
@@ -333,7 +348,7 @@ std::string idle_heading(std::string_view cause, bool first) {
 void add_explained(ReportDocument& document, const ReplayAnalysis& a) {
   ReportSection& section =
       document.add("How much of the step is explained (per rank, share of the measured step)");
-  if (a.warning) section.add(ReportText{*a.warning}, Shown::page);  // a terminal has it on top
+  if (a.warning) section.add(ReportText{*a.warning}, Shown::page);  // a terminal shows it at the top
   section.add(explained_table(a));
   for (const char* meaning : {"Waiting simulated: the thread that ends the step waits for a dependency.",
                               "Not explained: waiting in calls without a known dependency. The replay omits "
@@ -349,11 +364,13 @@ void add_explained(ReportDocument& document, const ReplayAnalysis& a) {
 void add_stream_table(ReportDocument& document, const ReplayAnalysis& a) {
   const std::vector<ForecastClass>& classes = a.simulated.classes;
   const std::vector<std::string> causes = idle_causes(classes);
+  // Headings are for milliseconds; both "exposed" columns follow what they are a part of.
   ReportTable table{"rank< | stream< | tasks | compu-\ntation | transfer | exposed | copies | exposed"};
   for (std::size_t i = 0; i < causes.size(); ++i) table.columns.push_back({idle_heading(causes[i], i == 0)});
   for (std::size_t c = 0; c < classes.size(); ++c) {
     std::vector<const ForecastStream*> by_number;
     for (const ForecastStream& s : classes[c].streams) by_number.push_back(&s);
+    // By number and not by name: "stream 7" comes before "stream 20".
     std::ranges::stable_sort(by_number, [](const ForecastStream* first, const ForecastStream* second) {
       return trailing_number(first->name) < trailing_number(second->name);
     });
@@ -393,6 +410,7 @@ void add_constants(ReportDocument& document, const ReplayAnalysis& a) {
     table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
                table_count(constant.all), constant.fallback ? "smallest value: no clean operation" : ""});
   }
+  // The second table: dependencies by origin, with inferred ones in brackets.
   ReportTable edges{"rank<"};
   for (int o = 0; o < kEdgeOriginCount; ++o)
     edges.columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});

@@ -16,8 +16,11 @@
 namespace stepcast::detail {
 namespace {
 
+// Limits of pictures and tables: steps and ranks in a picture; steps in a terminal; steps in a table that is
+// not folded.
 constexpr std::size_t kMostSteps = 2000, kMostRanks = 64, kStepsShown = 12, kUnfolded = 20;
 
+// Adds a row of quantiles; "-" if there are no times.
 ReportRow& add_quantiles(ReportTable& table, std::string name, const ForecastQuantiles& q) {
   ReportRow& row = table.row({std::move(name)});
   for (const double ms : {q.mean_ms, q.p50_ms, q.p90_ms, q.p99_ms, q.max_ms})
@@ -25,6 +28,7 @@ ReportRow& add_quantiles(ReportTable& table, std::string name, const ForecastQua
   return row;
 }
 
+// The name of a part in sentences.
 std::string_view part_name(std::string_view part) {
   if (part == "gpu") return "GPU";
   if (part == "pcie") return "PCIe";
@@ -32,6 +36,7 @@ std::string_view part_name(std::string_view part) {
   return part;
 }
 
+// A picture of measured and simulated step times; steps that are left out are grey.
 ReportFigure steps_figure(const ForecastSeries& series) {
   ScatterChart chart{.points = {}, .x_title = "step", .y_title = "ms, longest rank", .legend = {}};
   const auto add = [&](const ForecastSeriesStep& step, double ms, const char* colour, const char* what) {
@@ -56,6 +61,8 @@ ReportFigure steps_figure(const ForecastSeries& series) {
   return {scatter_chart(chart), ""};
 }
 
+// The statistics of the steps: over all ranks, then by rank, with the differences in GPU time due to data and
+// to hardware.
 ReportTable series_table(const ForecastSeries& series) {
   ReportTable table{
       "ms< | mean | p50 | p90 | p99 | largest | host | GPU | GPU: more\nby data | more by\nhardware"};
@@ -71,6 +78,7 @@ ReportTable series_table(const ForecastSeries& series) {
   return table;
 }
 
+// One row per recorded step.
 ReportTable steps_table(const ForecastSeries& series) {
   ReportTable table{"step< | measured ms | simulated ms | error %@ | <"};
   for (const ForecastSeriesStep& step : series.steps) {
@@ -83,7 +91,8 @@ ReportTable steps_table(const ForecastSeries& series) {
   return table;
 }
 
-// "spread of the ranks 0.12 ms (standard deviation): GPU 70 %, host 30 %"; nothing where nothing matters.
+// A line such as "spread of the ranks 0.12 ms (standard deviation): GPU 70 %, host 30 %". Nothing if all
+// shares are below 0.5 %.
 void add_shares(ReportSection& section, const ForecastSeries& series, std::string_view of,
                 double deviation_ms, double ForecastSpreadShare::*share) {
   std::vector<std::pair<double, std::string_view>> parts;
@@ -99,6 +108,7 @@ void add_shares(ReportSection& section, const ForecastSeries& series, std::strin
       fmt::format("spread {} {} ms (standard deviation): {}", of, table_number(deviation_ms, 3), line)});
 }
 
+// The section on recorded steps. Many steps go into a folded section of their own.
 void add_series(ReportDocument& document, const ForecastSeries& series, bool verbose) {
   const auto counted = static_cast<std::uint64_t>(std::ranges::count_if(
       series.steps, [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
@@ -109,6 +119,7 @@ void add_series(ReportDocument& document, const ForecastSeries& series, bool ver
       section.add(ReportText{fmt::format("step {} is left out: {}", step.step, step.left_out)});
   if (document.has_page() && series.steps.size() > 1) section.add(steps_figure(series));
   section.add(series_table(series));
+  // With fewer than 100 values, the nearest-rank p99 is the maximum.
   if (counted > 1 && counted < 100)
     section.add(ReportText{fmt::format("With {} steps, p99 is the largest one.", counted)});
   if (counted > 1)
@@ -127,7 +138,7 @@ void add_series(ReportDocument& document, const ForecastSeries& series, bool ver
   steps.opening.emplace();
 }
 
-// Each bar as far as 50, 90 and 99 of 100 scenarios go.
+// A bar that shows how long 50, 90 and 99 of 100 scenarios take at most.
 void add_bar(BarChart& chart, std::string label, const ForecastQuantiles& q) {
   if (q.n == 0) return;
   chart.bars.push_back({.label = std::move(label),
@@ -137,6 +148,7 @@ void add_bar(BarChart& chart, std::string label, const ForecastQuantiles& q) {
                         .note = fmt::format("p99 {} ms", ms_text(q.p99_ms))});
 }
 
+// The causes of slow scenarios.
 ReportTable tail_table(const ForecastScenarios& scenarios) {
   ReportTable table{"cause<"};
   for (const ForecastTailCause& cause : scenarios.tail) {
@@ -147,6 +159,7 @@ ReportTable tail_table(const ForecastScenarios& scenarios) {
   return table;
 }
 
+// The section on straggler scenarios.
 void add_scenarios(ReportDocument& document, const ForecastScenarios& scenarios,
                    const std::vector<ForecastClass>& classes) {
   BarChart chart{.bars = {}, .unit = "ms", .decimals = kByLength};
@@ -178,6 +191,7 @@ void add_distributions(ReportDocument& document, const Forecast& forecast, bool 
 
 namespace {
 
+// The section on shared links: load of each level of switches, and slowdown of each kind of groups.
 void add_network(ReportDocument& document, const ForecastNetwork& network) {
   std::string text = "Network:";
   for (const ForecastTier& t : network.tiers) {
@@ -198,10 +212,12 @@ void add_network(ReportDocument& document, const ForecastNetwork& network) {
                          0});
 }
 
+// The section on pools of GPUs.
 void add_pools(ReportDocument& document, const std::vector<ForecastPool>& pools) {
   ReportTable table{"pool< | has< | layers of a stage< | micro-batches | GiB | of | busy %"};
   for (const ForecastPool& p : pools) {
     std::vector<std::string> layers;
+    // Equal numbers of layers are joined: "3 x 10, 11".
     for (std::size_t i = 0, n = 0; i < p.layers.size(); i += n) {
       for (n = 1; i + n < p.layers.size() && p.layers[i + n] == p.layers[i];) ++n;
       layers.push_back(n == 1 ? fmt::format("{}", p.layers[i]) : fmt::format("{} x {}", n, p.layers[i]));

@@ -1,5 +1,6 @@
-// The JSON of an answer and its JSON Schema (draft 2020-12) from the list of its fields (report/fields/field_list.h). For the one
-// source file that holds the list.
+// Writes the JSON of an answer, and its JSON Schema (draft 2020-12), from the list of its members
+// (report/fields/field_list.h). Included only by the source file that contains the list, since it
+// instantiates much code.
 #pragma once
 
 #include <map>
@@ -14,13 +15,13 @@
 #include "stepcast/base/version.h"
 #include "stepcast/report/fields/field_list.h"
 
-// g++ 12 takes the address of a lambda that captures nothing for a use of its value.
+// g++ 12 mistakes taking the address of a lambda without captures for a use of its value.
 #ifndef __clang__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-// The head of an answer, and the two functions of its header that write and describe it:
+// Defines the head of an answer, and the two functions of its header that write and describe it:
 //   STEPCAST_ANSWER(plan, PlanAnswer, "stepcast.plan/1", "stepcast plan --json")
 #define STEPCAST_ANSWER(name, Answer, schema, printed_by)                          \
   constexpr AnswerHead answer_head(const Answer*) { return {schema, printed_by}; } \
@@ -30,13 +31,16 @@
 namespace stepcast {
 namespace detail {
 
-// Nine significant digits.
+// `value` rounded to nine significant digits.
 [[nodiscard]] double rounded_to_nine_digits(double value);
 
+// An archive for fields(): writes every member as JSON. Constraints on types are checked in the order of
+// write(): a type may satisfy several of them.
 class FieldWriter {
  public:
   explicit FieldWriter(JsonWriter& json) : json_(json) {}
 
+  // Called by the lists of members. Meanings and columns are for other archives.
   template <class T>
   void operator()(std::string_view key, const T& member, std::string_view /*meaning*/ = {},
                   const TableColumn& /*column*/ = {}) {
@@ -48,6 +52,7 @@ class FieldWriter {
     }
   }
 
+  // Writes a value of any supported type (see the list in report/fields/field_list.h).
   template <class T>
   void write(const T& value) {
     if constexpr (TextField<T>) {
@@ -105,6 +110,8 @@ class FieldWriter {
   }
 
  private:
+  // An object with its members. An answer inside another one begins with its own schema, unless it is a row
+  // of many.
   template <class T>
   void object(const T& value) {
     constexpr AnswerHead kHead = head_of<T>();
@@ -118,35 +125,46 @@ class FieldWriter {
     json_.end_object();
     numbers_ = outer;
   }
+  // An item of Each or EachUnder, with the list given there.
   template <class List, class Item>
   void listed(const List& list, const Item& item) {
     json_.begin_object();
     list(*this, item);
     json_.end_object();
   }
+  // A JSON value as it is in memory.
   void tree(const JsonValue& value);
 
+  // How numbers are written in the current answer.
   JsonWriter& json_;
   AnswerHead::Numbers numbers_ = AnswerHead::Numbers::exact;
 };
 
+// The $defs of a schema by name.
 using SchemaDefinitions = std::map<std::string, JsonValue>;
 
+// Building blocks of schemas: a type such as "integer".
 [[nodiscard]] JsonValue schema_of_type(std::string_view type);
-// The same, or null.
+// The schema, or null.
 [[nodiscard]] JsonValue schema_or_null(JsonValue schema);
+// One of these words.
 [[nodiscard]] JsonValue schema_of_words(const std::vector<std::string_view>& words);
-// A scalar that is of any of these types.
+// A scalar of one of these types.
 [[nodiscard]] JsonValue schema_of_types(const std::vector<std::string_view>& types);
+// An object with these properties, and no others are required than those listed.
 [[nodiscard]] JsonValue schema_of_object(JsonValue properties, JsonValue required);
+// A reference to an entry of $defs.
 [[nodiscard]] JsonValue schema_reference(std::string_view definition);
-// Of another answer: its file in the same folder.
+// A reference to another answer: its file in the same folder.
 [[nodiscard]] JsonValue schema_of_answer(std::string_view schema);
-// Where the site of the docs has it (mkdocs.yml), which other schemas are found beside: that of "stepcast.forecast/1".
+// The address of a schema on the documentation site (mkdocs.yml), for "stepcast.forecast/1". Other schemas
+// are found relative to it.
 [[nodiscard]] JsonValue schema_id(std::string_view schema);
+// The text of a schema's file.
 [[nodiscard]] std::string schema_document(const AnswerHead& head, const JsonValue& properties,
                                           const JsonValue& required, const SchemaDefinitions& definitions);
 
+// An archive for fields(): collects the schema of every member. Members of Omittable types are not required.
 class FieldSchema {
  public:
   explicit FieldSchema(SchemaDefinitions& definitions) : definitions_(definitions) {}
@@ -170,7 +188,7 @@ class FieldSchema {
     properties.add(key, std::move(schema));
   }
 
-  // `value` counts for constants alone.
+  // The schema of a type. `value` matters only for constants and for words without an enumeration.
   template <class T>
   JsonValue schema_of(const T& value) {
     if constexpr (std::is_same_v<T, Constant>) {
@@ -206,6 +224,7 @@ class FieldSchema {
     }
   }
 
+  // The schema of the items of Each or EachUnder, from an item with default values.
   template <class T>
   JsonValue schema_of_item(const T& each) {
     const std::ranges::range_value_t<decltype(each.items)> item{};
@@ -214,6 +233,7 @@ class FieldSchema {
     return schema_of_object(std::move(inner.properties), std::move(inner.required));
   }
 
+  // The JSON type of a scalar.
   template <class T>
   static constexpr std::string_view scalar_type() {
     if constexpr (std::is_same_v<T, bool>)
@@ -225,6 +245,7 @@ class FieldSchema {
     else
       return "number";
   }
+  // Variants of structs become "anyOf"; variants of scalars a list of types.
   template <class... T>
   JsonValue schema_of_variant(const std::variant<T...>& /*value*/) {
     if constexpr (((std::is_class_v<T> && !TextField<T>)&&...)) {
@@ -236,6 +257,8 @@ class FieldSchema {
     }
   }
 
+  // Structs with a name become entries of $defs and are referred to. The entry is reserved before the members
+  // are visited, so that recursive types end.
   template <class T>
   JsonValue schema_of_struct(const T& /*value*/) {
     if constexpr (constexpr AnswerHead kHead = head_of<T>(); !kHead.schema.empty()) {
@@ -259,12 +282,13 @@ class FieldSchema {
 
 }  // namespace detail
 
-// As a value of a larger document.
+// Writes an answer as a value inside a larger document.
 template <class T>
 void write_answer(JsonWriter& json, const T& answer) {
   detail::FieldWriter{json}.write(answer);
 }
 
+// The text of an answer's JSON.
 template <class T>
 [[nodiscard]] std::string answer_json(const T& answer,
                                       JsonWriter::Layout layout = JsonWriter::Layout::indented) {
@@ -273,7 +297,7 @@ template <class T>
   return std::move(json).text();
 }
 
-// As docs/schemas/ holds it.
+// The text of an answer's schema, as in docs/schemas/.
 template <class T>
 [[nodiscard]] std::string answer_schema() {
   static_assert(!detail::head_of<T>().schema.empty(), "no answer_head() in the namespace of the type");

@@ -10,9 +10,11 @@
 #include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/fields/read_fields.h"
 
+// The parts of the archives in answer_fields.h and read_fields.h that do not depend on types.
 namespace stepcast::detail {
 namespace {
 
+// A JSON value in an error message, cut to 60 characters.
 std::string shown(const JsonValue& value) {
   if (value.is_number()) return fmt::format("{}", value.number());
   if (value.is_text()) return fmt::format("`{}`", value.text().substr(0, 60));
@@ -25,6 +27,8 @@ std::string shown(const JsonValue& value) {
 JsonValue schema_of_type(std::string_view type) { return JsonValue::object().add("type", JsonValue{type}); }
 
 JsonValue schema_or_null(JsonValue schema) {
+  // A schema with a single type gets "null" as a second type, and other schemas become one of two
+  // alternatives.
   if (const JsonValue* type = schema.find("type"); type != nullptr && type->is_text()) {
     JsonValue nullable =
         JsonValue::object().add("type", JsonValue::array().add(*type).add(JsonValue{"null"}));
@@ -49,6 +53,7 @@ JsonValue schema_of_types(const std::vector<std::string_view>& types) {
   return JsonValue::object().add("type", std::move(list));
 }
 
+// Further properties are allowed, so that documents of later versions remain valid.
 JsonValue schema_of_object(JsonValue properties, JsonValue required) {
   return schema_of_type("object")
       .add("properties", std::move(properties))
@@ -61,6 +66,7 @@ JsonValue schema_reference(std::string_view definition) {
 
 namespace {
 
+// The name of a schema's file: "forecast.json" for "stepcast.forecast/1".
 std::string schema_file(std::string_view schema) {
   constexpr std::string_view kOwner = "stepcast.";
   return std::string{schema.substr(kOwner.size(), schema.find('/') - kOwner.size())} + ".json";
@@ -76,9 +82,11 @@ JsonValue schema_id(std::string_view schema) {
   return JsonValue{std::string{documentation_site()} + "schemas/" + schema_file(schema)};
 }
 
+// The file begins with the standard keys; the members of the answer follow schema and version.
 std::string schema_document(const AnswerHead& head, const JsonValue& properties, const JsonValue& required,
                             const SchemaDefinitions& definitions) {
   JsonValue all = JsonValue::object(), keys = JsonValue::array();
+  // Rows of many have neither schema nor version, to keep them short.
   if (!head.is_row) {
     all.add("schema", JsonValue::object().add("const", JsonValue{head.schema}));
     all.add("version", schema_of_type("string").add("description", JsonValue{"of stepcast"}));
@@ -103,16 +111,18 @@ std::string schema_document(const AnswerHead& head, const JsonValue& properties,
 
 double rounded_to_nine_digits(double value) {
   constexpr int kDigits = 9;
+  // Integers below this have at most nine digits and stay exact.
   constexpr double kFirstWithMore = 1e9;
   if (std::abs(value) < kFirstWithMore && value == std::trunc(value)) return value;
   std::array<char, 32> digits;
   const char* const end =
       std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, kDigits)
           .ptr;
-  std::from_chars(digits.data(), end, value);  // infinities are read as such
+  std::from_chars(digits.data(), end, value);  // infinity is written and read as such
   return value;
 }
 
+// Numbers in trees are written exactly, as they were read.
 void FieldWriter::tree(const JsonValue& value) {
   if (value.is_bool()) {
     json_.value(value.truth());
@@ -136,6 +146,7 @@ void FieldWriter::tree(const JsonValue& value) {
   }
 }
 
+// A missing schema is reported at the first line, a wrong one at its own line.
 Status check_schema(const JsonValue& root, std::string_view schema, std::string_view printed_by,
                     const std::string& name) {
   const JsonValue* found = root.find("schema");

@@ -26,6 +26,7 @@ ReportRow& add_fields(ReportTable& table, std::vector<ReportCell> first,
   if (table.columns.size() == first.size()) {
     for (const FieldRow::Field& field : fields) {
       table.add_columns(field.column.heading);
+      // Only a number that is shown as it is in the JSON names its key: tests compare the two.
       const bool is_that_number = field.column.as == TableColumn::As::number && field.column.scale == 1;
       if (is_that_number && table.columns.back().is_number) table.columns.back().key = field.key;
     }

@@ -1,19 +1,19 @@
-// Tables of documents from lists of fields (report/fields/field_list.h): a field that says how it is shown is a column, an
-// item a row.
+// Makes tables of documents from lists of members (report/fields/field_list.h): a member with a column
+// description is a column, and an item is a row.
 //
 //   void fields(auto& a, Is<Stall> auto& s) {
 //     a("step", s.step, "", {"step"});
 //     a("lost_ms", s.lost_ms, "beyond the usual", {"lost s", 1, 1e-3});
-//     column(a, {"where<"}, s.between_steps ? "before the step" : "in the step");  // a column that has no key
+//     column(a, {"where<"}, s.between_steps ? "before the step" : "in the step");  // a column without a key
 //   }
 //
 //   ReportTable table = table_of(stalls);
 //
-//   ReportTable ranks{"rank"};  // a column before those of the fields, and one behind them
+//   ReportTable ranks{"rank"};  // one column in front of those of the members, one behind them
 //   for (std::size_t r = 0; r < all.size(); ++r) add_row(ranks, {std::to_string(r)}, all[r]).cell(note_of(all[r]));
 //   ranks.add_columns("note<");
 //
-// Fields of a described member (base/fields.h) that is no column itself are columns, too.
+// If a described member (base/fields.h) is not a column itself, its members are columns.
 #pragma once
 
 #include <concepts>
@@ -32,21 +32,25 @@
 namespace stepcast {
 namespace detail {
 
+// A number as a cell: scaled and formatted as the column says.
 [[nodiscard]] ReportCell number_cell(double number, const TableColumn& column);
 
+// A list of texts, which a cell shows separated by commas.
 template <class T>
 concept WordsField = ListField<T> && TextField<std::ranges::range_value_t<const T>>;
 
-// The columns of one item.
+// An archive for fields(): collects the cells of one item, together with their columns.
 class FieldRow {
  public:
+  // One cell.
   struct Field {
-    std::string_view key;  // empty: the item itself has none
+    std::string_view key;  // the JSON key; empty for computed columns and inner objects
     TableColumn column;
     ReportCell cell;
-    double number = 0;  // of a plain member
+    double number = 0;  // the value, if the member is a plain number
   };
 
+  // Called by the lists of members. Members without a column are skipped, but described structs are entered.
   template <class T>
   void operator()(std::string_view key, const T& member, std::string_view /*meaning*/ = {},
                   const TableColumn& column = {}) {
@@ -59,6 +63,7 @@ class FieldRow {
       --depth_;
     }
   }
+  // Called for columns without a key. `value` may be a function that returns the value.
   template <class T>
   void column(const TableColumn& column, const T& value) {
     if constexpr (std::invocable<const T&>)
@@ -67,10 +72,11 @@ class FieldRow {
       fields_.push_back({{}, column, cell(value, column)});
   }
 
-  // In the order of the columns.
+  // The cells in the order of columns: by TableColumn::place, then as listed.
   [[nodiscard]] std::vector<Field> take() &&;
 
  private:
+  // The text of a value. Missing values show TableColumn::none. Types that no table shows give an empty cell.
   template <class T>
   static ReportCell cell(const T& value, const TableColumn& column) {
     if constexpr (std::is_same_v<T, ReportCell>) {
@@ -102,15 +108,16 @@ class FieldRow {
   }
 
   std::vector<Field> fields_;
-  int depth_ = 0;  // of the objects that are being listed
+  int depth_ = 0;  // the depth of nested objects
 };
 
+// Adds a row. If the table has only the columns of `first` yet, the columns of the members are added, too.
 ReportRow& add_fields(ReportTable& table, std::vector<ReportCell> first, std::vector<FieldRow::Field> fields);
 
 }  // namespace detail
 
-// A row behind the others: the cells `first`, then those of the item. A table that has no columns but those of `first` gets
-// those of the fields. `more`: what the list of fields takes in addition to the item.
+// Appends a row: the cells `first`, then those of the item. A table that has only columns for `first` gets
+// columns for the members. `more`: further arguments of the list of members.
 template <class T, class... More>
 ReportRow& add_row(ReportTable& table, std::vector<ReportCell> first, const T& item, const More&... more) {
   detail::FieldRow row;
@@ -118,6 +125,7 @@ ReportRow& add_row(ReportTable& table, std::vector<ReportCell> first, const T& i
   return detail::add_fields(table, std::move(first), std::move(row).take());
 }
 
+// A table with one row per item.
 template <std::ranges::input_range Items, class... More>
 [[nodiscard]] ReportTable table_of(const Items& items, const More&... more) {
   ReportTable table;

@@ -1,5 +1,5 @@
-// Reads the JSON of an answer by the list of its fields (report/fields/field_list.h). For the one source file that holds the
-// list. Keys that it does not know are passed over: a later version may have added them.
+// Reads the JSON of an answer by the list of its members (report/fields/field_list.h). Included only by the
+// source file that contains the list. Unknown keys are ignored, because a later version may have added them.
 #pragma once
 
 #include <algorithm>
@@ -20,21 +20,24 @@
 namespace stepcast {
 namespace detail {
 
-// An error if `root` is no document of this schema. `printed_by` completes "what ... prints".
+// Error: `root` is not a document of this schema. `printed_by` is the command that prints such documents.
 [[nodiscard]] Status check_schema(const JsonValue& root, std::string_view schema, std::string_view printed_by,
                                   const std::string& name);
+// The error for a value of the wrong type, and for a missing member; both name the line and the path of the
+// member.
 [[nodiscard]] Error wrong_field(const std::string& name, const JsonValue& found, const std::string& path,
                                 std::string_view expected);
 [[nodiscard]] Error missing_field(const std::string& name, const JsonValue& object, const std::string& path);
-// "measured, fitted or analytic"
+// Words as a choice: "measured, fitted or analytic".
 [[nodiscard]] std::string either_of(const std::vector<std::string_view>& words);
 
-// Members of one object. The first error stays; what follows it is not read.
+// An archive for fields(): reads the members of one object. After the first error nothing more is read.
 class FieldReader {
  public:
   FieldReader(const JsonValue& object, std::string path, const std::string& name)
       : object_(object), path_(std::move(path)), name_(name) {}
 
+  // Called by the lists of members. Optional members and lists may be missing.
   template <class T>
   void operator()(std::string_view key, T& member, std::string_view /*meaning*/ = {},
                   const TableColumn& /*column*/ = {}) {
@@ -43,10 +46,11 @@ class FieldReader {
     const std::string path = path_.empty() ? std::string{key} : path_ + "." + std::string{key};
     if (value != nullptr)
       read(*value, path, member);
-    else if constexpr (!kIs<T, std::optional> && !ListField<T>)  // which need not be written
+    else if constexpr (!kIs<T, std::optional> && !ListField<T>)  // which may be missing
       error_ = missing_field(name_, object_, path);
   }
 
+  // The first error, if there was one.
   [[nodiscard]] Status status() && {
     if (error_) return std::move(*error_);
     return Ok{};
@@ -57,6 +61,7 @@ class FieldReader {
     error_ = wrong_field(name_, found, path, expected);
   }
 
+  // Reads a value of a type that can be read; the types of computed values cannot.
   template <class T>
   void read(const JsonValue& value, const std::string& path, T& out) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -91,9 +96,10 @@ class FieldReader {
     }
   }
 
+  // An integer that fits into the type and is exact as a double.
   template <class Integer>
   void read_whole(const JsonValue& value, const std::string& path, Integer& out) {
-    constexpr double kExact = 9007199254740992.0;  // doubles count exactly up to 2^53
+    constexpr double kExact = 9007199254740992.0;  // doubles represent integers exactly up to 2^53
     const double largest = std::min(kExact, static_cast<double>(std::numeric_limits<Integer>::max()));
     const double smallest = std::is_signed_v<Integer> ? -largest : 0.0;
     if (!value.is_number() || value.number() != std::floor(value.number()) || value.number() < smallest ||
@@ -103,6 +109,7 @@ class FieldReader {
     out = static_cast<Integer>(value.number());
   }
 
+  // A word of an enumeration.
   template <class Enum>
   void read_word(const JsonValue& value, const std::string& path, Enum& out) {
     const std::vector<std::string_view> words = words_of<Enum>();
@@ -111,6 +118,7 @@ class FieldReader {
     out = static_cast<Enum>(word - words.begin());
   }
 
+  // A scalar of any of the variant's types.
   template <class... T>
   void read_variant(const JsonValue& value, const std::string& path, std::variant<T...>& out) {
     if (value.is_bool())
@@ -123,6 +131,7 @@ class FieldReader {
       wrong(value, path, "true, false, a number or a text");
   }
 
+  // An object as a list of entries.
   template <class T>
   void read_entries(const JsonValue& value, const std::string& path, T& out) {
     using OneEntry = Entry<typename T::value_type>;
@@ -144,7 +153,7 @@ class FieldReader {
 
 }  // namespace detail
 
-// `name` stands for the text in errors, which name the line and the key.
+// Reads an answer. `name`: the name of the text in errors, which also give the line and the key.
 template <class T>
 [[nodiscard]] Result<T> read_answer(const JsonValue& root, std::string_view printed_by,
                                     const std::string& name) {

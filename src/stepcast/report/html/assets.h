@@ -1,4 +1,5 @@
-// The style sheet and the script of reports, as files beside this one; the build puts them into the library.
+// The style sheet and the script of reports. They are files in this folder, and the build embeds them into
+// the library.
 #pragma once
 
 #include <string_view>
@@ -7,7 +8,7 @@ namespace stepcast {
 
 [[nodiscard]] std::string_view report_style();
 [[nodiscard]] std::string_view report_script();
-// "sha256-...", as a Content-Security-Policy names the script.
+// The hash of the script, "sha256-...", with which the Content-Security-Policy of a page allows it.
 [[nodiscard]] std::string_view report_script_hash();
 
 }  // namespace stepcast

@@ -1,3 +1,5 @@
+// Bar charts and waterfalls, and the drawing functions that all charts share. Coordinates are in units of the
+// SVG's viewBox, which is 960 wide; browsers scale it to the width of the page.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,29 +13,32 @@ namespace stepcast {
 
 namespace {
 
+// The layout of bar charts: where bars begin, where they end at least, and the heights of rows.
 constexpr double kBarsWidth = 960, kBarFrom = 150, kLeastBarTo = 640, kRowHeight = 26, kBarHeight = 18,
                  kBarsTop = 4, kBarsAxis = 22;
 
-constexpr double kCharacter = 6.8;  // mean width
+constexpr double kCharacter = 6.8;  // mean width of a character
 
-// A text that has to fit between two places: about so many characters.
+// The text cut to what fits into `width`, by the mean width of characters.
 std::string fitting(const std::string& text, double width) {
   return shorten(text, static_cast<std::size_t>(std::max(3.0, width / kCharacter)));
 }
 
-// Where bars end at most, so that the longest note has room.
+// Where the longest bar ends, so that the longest note behind a bar has room.
 double bars_end(const BarChart& chart) {
   std::size_t longest = 4;
   for (const Bar& bar : chart.bars) longest = std::max(longest, bar.note.size());
   return std::max(kLeastBarTo, kBarsWidth - 14 - kCharacter * static_cast<double>(longest));
 }
 
+// The length of a bar: the sum of its positive parts.
 double total(const Bar& bar) {
   double sum = 0;
   for (const BarPart& part : bar.parts) sum += std::max(0.0, part.value);
   return sum;
 }
 
+// Draws the parts of one bar, each with a tooltip, and with its value if there is room for it.
 void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, double scale, int decimals) {
   constexpr double kRoomForText = 44, kPadding = 8;
   const double sum = total(bar);
@@ -52,6 +57,7 @@ void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, do
   }
 }
 
+// Draws grid lines with round numbers, and the unit.
 void draw_axis(Markup& svg, const BarChart& chart, double most, double scale, double bottom) {
   constexpr int kTicks = 6;
   for (const double tick : round_ticks(0, most, kTicks)) {
@@ -62,16 +68,19 @@ void draw_axis(Markup& svg, const BarChart& chart, double most, double scale, do
   draw_text(svg, "unit", 0, bottom + 15, chart.unit);
 }
 
+// The layout of waterfalls.
 constexpr double kWaterfallWidth = 960, kWaterfallFrom = 240, kWaterfallTo = 850, kRow = 24, kBar = 16,
                  kWaterfallTop = 4;
 constexpr std::size_t kLabel = 32;
 
+// One bar of a waterfall.
 struct Row {
   std::string name, colour;
-  double begin = 0, end = 0;  // of the bar
+  double begin = 0, end = 0;  // the values at which the bar begins and ends
   std::string note;
 };
 
+// The bars: the first value, one per change, the remaining change, the last value.
 std::vector<Row> rows_of(const WaterfallChart& chart) {
   constexpr double kNothing = 1e-9;
   std::vector<Row> rows{
@@ -92,6 +101,7 @@ std::vector<Row> rows_of(const WaterfallChart& chart) {
 }  // namespace
 
 std::string part_colour(std::string_view key) {
+  // Keys become names of CSS classes: letters and digits, with "-" for blanks and underscores.
   const std::size_t colon = key.find(": ");
   const std::string_view kind = key.substr(0, colon);
   std::string what;
@@ -140,10 +150,12 @@ std::vector<double> round_ticks(double low, double high, int count) {
   std::vector<double> ticks;
   if (!std::isfinite(low) || !std::isfinite(high) || high <= low || count < 1) return ticks;
   const double rough = (high - low) / count;
+  // Round numbers are 1, 2 or 5 times a power of ten.
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = power;
   for (const double factor : {2.0, 5.0, 10.0})
     if (step < rough) step = factor * power;
+  // More ticks than this would come from rounding errors of nearly equal limits.
   if (!(step > 0) || (high - low) / step > 1000) return ticks;
   const auto first = static_cast<long long>(std::ceil(low / step - 1e-9));
   const auto last = static_cast<long long>(std::floor(high / step + 1e-9));
@@ -154,6 +166,7 @@ std::vector<double> round_ticks(double low, double high, int count) {
 Markup legend(const std::vector<LegendEntry>& entries) {
   Markup list;
   list.open("ul", {{"class", "legend"}});
+  // Texts that occur in several bars are listed once.
   std::vector<std::string> seen;
   for (const LegendEntry& entry : entries) {
     if (std::ranges::find(seen, entry.text) != seen.end()) continue;
@@ -206,7 +219,8 @@ Markup bar_chart(const BarChart& chart) {
 
 Markup waterfall_chart(const WaterfallChart& chart) {
   const std::vector<Row> rows = rows_of(chart);
-  // Bars begin at zero where the changes are large; else the axis begins where they are to be seen.
+  // If the changes are large, the axis begins at zero. Otherwise it begins close to the values, so that the
+  // changes are visible; a line below the chart then says so.
   double low = std::min(chart.from, chart.to), high = std::max(chart.from, chart.to);
   for (const Row& row : rows) {
     if (row.colour != "c-accent") low = std::min({low, row.begin, row.end});

@@ -9,9 +9,10 @@
 namespace stepcast {
 namespace {
 
+// U+FFFD, the replacement character.
 constexpr unsigned kReplacement = 0xFFFD;
 
-// The code of a valid sequence.
+// The code point of a valid UTF-8 sequence of 1 to 4 bytes.
 unsigned code_of(std::string_view sequence) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
   switch (sequence.size()) {
@@ -24,16 +25,18 @@ unsigned code_of(std::string_view sequence) {
   }
 }
 
-// Marks and overrides of the direction in which text runs: names must not rearrange what stands around them.
+// Marks and overrides of the direction of text. Without this, a file name could rearrange the text around it.
 bool turns_direction(unsigned code) {
   return code == 0x061CU || code == 0x200EU || code == 0x200FU || (code >= 0x202AU && code <= 0x202EU) ||
          (code >= 0x2066U && code <= 0x2069U);
 }
 
+// Code points that Unicode reserves for internal use; HTML does not allow them.
 bool is_noncharacter(unsigned code) {
   return (code >= 0xFDD0U && code <= 0xFDEFU) || (code & 0xFFFEU) == 0xFFFEU;
 }
 
+// Appends one code point. Control characters become their symbols, such as U+2400.
 void append_escaped(std::string& out, unsigned code, std::string_view sequence) {
   constexpr unsigned kControlPictures = 0x2400, kDeletePicture = 0x2421;
   switch (code) {
@@ -58,6 +61,8 @@ void append_escaped(std::string& out, unsigned code, std::string_view sequence) 
 
 }  // namespace
 
+// Works code point by code point. A byte that begins no valid sequence is replaced alone, so the rest stays
+// readable.
 std::string escape_markup(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 8);
@@ -75,6 +80,7 @@ std::string escape_markup(std::string_view text) {
   return out;
 }
 
+// One decimal is finer than a pixel of the picture at any usual size, and keeps pages small.
 std::string coordinate(double value) {
   if (!std::isfinite(value)) return "0";
   std::string text = fmt::format("{:.1f}", value);
@@ -101,6 +107,7 @@ Markup& Markup::open(std::string_view tag, Attributes attributes) {
   return *this;
 }
 
+// Closing more elements than are open does nothing.
 Markup& Markup::close() {
   if (open_.empty()) return *this;
   text_ += "</";

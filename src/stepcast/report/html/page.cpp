@@ -1,3 +1,5 @@
+// The page is written by PageWriter; report_html() puts it between head and script. The script only adds
+// comfort (sorting, copying, tooltips), so buttons are hidden until it runs.
 #include "stepcast/report/html/page.h"
 
 #include <cmath>
@@ -15,7 +17,8 @@ namespace {
 constexpr std::string_view kJsonBegin = R"(<script type="application/json" id="stepcast-json">)";
 constexpr std::string_view kJsonEnd = "</script>";
 
-// JSON holds '<' inside strings alone, where it may be written as an escape: so nothing in it ends the element.
+// Escapes "<" in JSON. It can only occur inside strings, where \u003c means the same, so no text can end the
+// <script> element.
 std::string json_in_html(std::string_view json) {
   std::string out;
   out.reserve(json.size());
@@ -27,8 +30,10 @@ std::string json_in_html(std::string_view json) {
   return out;
 }
 
+// Writes the body of a page. The overloads of operator() write one kind of block each.
 class PageWriter {
  public:
+  // `tools`: with button for the colour theme and footer, for a complete page.
   Markup body(const ReportDocument& document, bool tools) {
     page_.open(tools ? "main" : "div", {{"class", "stepcast"}}).open("header");
     if (tools)
@@ -77,13 +82,13 @@ class PageWriter {
 
   void operator()(const ReportTable& table) {
     if (table.rows.empty()) return;
-    constexpr std::size_t kTall = 24;  // rows that a screen shows
+    constexpr std::size_t kTall = 24;  // rows that fit on a screen; taller tables scroll
     page_.open("div", {{"class", table.rows.size() > kTall ? "scroll tall" : "scroll"}})
         .open("table")
         .open("thead")
         .open("tr");
     for (const ReportColumn& column : table.columns)
-      if (column.heading.empty())  // a heading without text is none
+      if (column.heading.empty())  // accessibility: a heading cell must have text
         page_.element("td", {}, "");
       else
         page_.element("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}},
@@ -95,6 +100,7 @@ class PageWriter {
   }
 
  private:
+  // The key figures as a list of terms.
   void figures(const ReportDocument& document) {
     page_.open("dl", {{"class", "figures"}});
     for (const KeyFigure& figure : document.figures) {
@@ -108,6 +114,7 @@ class PageWriter {
     page_.close();
   }
 
+  // A section, folded if it says so. Neighbouring narrow tables are put side by side.
   void section(const ReportSection& section) {
     const std::vector<ReportBlock> blocks = blocks_on(section, Shown::page);
     if (blocks.empty()) return;
@@ -115,6 +122,7 @@ class PageWriter {
       page_.open("details").element("summary", {}, section.title);
     else
       page_.open("section").element("h2", {}, section.title);
+    // A run of at least two narrow tables shares one container.
     for (std::size_t i = 0; i < blocks.size();) {
       std::size_t end = i;
       while (end < blocks.size() && is_narrow(blocks[end])) ++end;
@@ -133,13 +141,14 @@ class PageWriter {
     page_.close();
   }
 
-  // Such tables stand side by side.
+  // Whether a block is a table that is narrow enough to have another one next to it.
   static bool is_narrow(const ReportBlock& block) {
     constexpr std::size_t kColumns = 4;
     const auto* table = std::get_if<ReportTable>(&block.content);
     return table != nullptr && table->columns.size() <= kColumns && !table->rows.empty();
   }
 
+  // A row of a table. `data-v` is the value by which report.js sorts.
   void row(const ReportTable& table, std::size_t r) {
     page_.open("tr", {{"class", table.emphasized == r ? "chosen" : "plain"}});
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -160,6 +169,7 @@ class PageWriter {
     page_.close();
   }
 
+  // A button that copies `text`.
   void copy_button(const std::string& text) {
     page_.element("button",
                   {{"class", "copy"}, {"type", "button"}, {"hidden", "hidden"}, {"data-copy", text}}, "copy");
@@ -172,6 +182,7 @@ class PageWriter {
 
 std::string report_html(const ReportDocument& document) {
   const Markup body = PageWriter{}.body(document, true);
+  // The policy allows inline styles, the one script with this hash and nothing from the network.
   const std::string policy = fmt::format(
       "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; img-src data:; base-uri 'none'; "
       "form-action 'none'",
@@ -185,6 +196,7 @@ std::string report_html(const ReportDocument& document) {
                       report_style());
   page += body.str();
   page += '\n';
+  // The JSON comes before the script, so the script can read it.
   page += kJsonBegin;
   page += json_in_html(document.json);
   page += kJsonEnd;
@@ -192,6 +204,7 @@ std::string report_html(const ReportDocument& document) {
   return page;
 }
 
+// Notebooks remove scripts, so buttons and the theme are left out.
 std::string report_fragment(const ReportDocument& document) {
   return fmt::format("<style>\n{}</style>\n{}", report_style(), PageWriter{}.body(document, false).str());
 }

@@ -1,4 +1,4 @@
-// A ReportDocument as one HTML file that loads nothing: styles, script and pictures are inside, and its own
+// A ReportDocument as one HTML file that loads nothing: styles, script and pictures are inside, and its
 // Content-Security-Policy forbids everything else. It can be read and printed without the script.
 //
 //   const std::string page = report_html(document);
@@ -13,14 +13,15 @@
 
 namespace stepcast {
 
+// The page as text.
 [[nodiscard]] std::string report_html(const ReportDocument& document);
 
-// The same for a notebook: one <div> with its styles, without script and without the JSON.
+// The same for a notebook: one <div> with its styles, without script and JSON.
 [[nodiscard]] std::string report_fragment(const ReportDocument& document);
 
-// The JSON inside a page that report_html() wrote; nothing in other texts.
+// The JSON inside a page that report_html() wrote; nothing for other texts.
 [[nodiscard]] std::optional<std::string> embedded_json(std::string_view page);
-// The same as the part of `page` that it is.
+// The same as a view into `page`, without a copy. "<" inside strings is still escaped.
 [[nodiscard]] std::optional<std::string_view> embedded_json_view(std::string_view page);
 
 }  // namespace stepcast

@@ -1,4 +1,4 @@
-// Points in a plane, and a matrix.
+// Scatter plots and matrices.
 #include <algorithm>
 #include <cmath>
 
@@ -10,22 +10,25 @@
 namespace stepcast {
 namespace {
 
+// The layout of scatter plots: the edges of the plot inside the picture.
 constexpr double kPlaneWidth = 960, kHeight = 380, kLeft = 70, kRight = 930, kPlaneTop = 18, kBottom = 330;
 
-// From values to places.
+// A linear map from values to coordinates.
 struct Scale {
   double low = 0, high = 1, from = 0, to = 1;
   [[nodiscard]] double at(double value) const { return from + (value - low) / (high - low) * (to - from); }
 };
 
+// The scale for values from `low` to `high`, with some room at both ends.
 Scale scale_over(double low, double high, double from, double to) {
   constexpr double kMargin = 0.06;
   const double room = high > low ? kMargin * (high - low) : std::max(1e-9, std::abs(high)) * kMargin;
-  // What is near zero begins there.
+  // If the smallest value is near zero, the axis begins at zero.
   const double begin = low >= 0 && low < 0.3 * high ? 0 : low - room;
   return {begin, high + room, from, to};
 }
 
+// Draws the grid, the titles of the axes and the limits.
 void draw_frame(Markup& svg, const ScatterChart& chart, const Scale& x, const Scale& y) {
   constexpr int kTicksX = 8, kTicksY = 6;
   for (const double tick : round_ticks(x.low, x.high, kTicksX)) {
@@ -50,6 +53,7 @@ void draw_frame(Markup& svg, const ScatterChart& chart, const Scale& x, const Sc
   }
 }
 
+// Extends an interval to a value, unless the value is not finite.
 void widen(double& low, double& high, double value) {
   if (!std::isfinite(value)) return;
   low = std::min(low, value);
@@ -65,7 +69,7 @@ Markup scatter_chart(const ScatterChart& chart) {
     if (!std::isfinite(p.x) || !std::isfinite(p.y)) continue;
     widen(x_low, x_high, p.x);
     widen(y_low, y_high, p.y);
-    // The whiskers of what is labelled are to be seen.
+    // Intervals are drawn only for points with a label; these must be visible.
     if (!p.label.empty() && p.x_low) widen(x_low, x_high, *p.x_low);
     if (!p.label.empty() && p.x_high) widen(x_low, x_high, *p.x_high);
   }
@@ -85,6 +89,7 @@ Markup scatter_chart(const ScatterChart& chart) {
     out.open("circle", {{"class", "dot " + p.colour}, {"cx", x.at(p.x)}, {"cy", y.at(p.y)}, {"r", 5}});
     out.element("title", {}, p.name).close();
   }
+  // Labels come last, on top of the points, and on the side with more room.
   for (const ScatterPoint& p : chart.points) {
     if (p.label.empty() || !std::isfinite(p.x) || !std::isfinite(p.y)) continue;
     const bool left = x.at(p.x) > (kLeft + kRight) / 2;
@@ -96,6 +101,7 @@ Markup scatter_chart(const ScatterChart& chart) {
 }
 
 Markup matrix_chart(const MatrixChart& chart) {
+  // Cells have one of this number of shades; beyond these limits, values and labels are left out.
   constexpr int kShades = 6;
   constexpr double kCellsFrom = 110, kHead = 40, kRoom = 800;
   constexpr std::size_t kMostWithText = 12, kMostLabels = 32;
@@ -111,6 +117,7 @@ Markup matrix_chart(const MatrixChart& chart) {
   open_plot(out, kPlaneWidth, bottom + 10);
   draw_text(out, "unit", kCellsFrom, 12, chart.column_title);
   draw_text(out, "unit", 0, kHead - 6, chart.row_title);
+  // Every n-th label is drawn if there are many.
   const auto every = [](std::size_t n) { return (n + kMostLabels - 1) / kMostLabels; };
   for (std::size_t c = 0; c < chart.columns.size(); c += every(chart.columns.size())) {
     draw_text(out, "tick", kCellsFrom + width * (static_cast<double>(c) + 0.5), kHead - 6,
@@ -124,7 +131,7 @@ Markup matrix_chart(const MatrixChart& chart) {
   draw_rect(out, "field", kCellsFrom, kHead, width * n_columns, height * n_rows);
   for (const MatrixCell& cell : chart.cells) {
     if (!(cell.value > 0) || cell.row >= chart.rows.size() || cell.column >= chart.columns.size()) continue;
-    // Square roots: what is small is still to be seen beside what is large.
+    // Shades grow with the square root, so that small values remain visible next to large ones.
     const int shade =
         std::clamp(static_cast<int>(std::ceil(kShades * std::sqrt(cell.value / most))), 1, kShades);
     const double x = kCellsFrom + width * static_cast<double>(cell.column),

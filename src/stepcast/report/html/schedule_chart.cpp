@@ -12,11 +12,15 @@
 namespace stepcast {
 namespace {
 
+// The layout of schedules.
 constexpr double kScheduleWidth = 960, kScheduleFrom = 150, kScheduleTo = 950, kScheduleTop = 6,
                  kScheduleAxis = 22;
-constexpr double kUnits = 20000;  // across the plot: what a bar is rounded to
+// The plot is this number of units wide; bars are rounded to whole units.
+constexpr double kUnits = 20000;
+// The width of the mark for an interval that is left out.
 constexpr double kGapUnits = 600;
 
+// The CSS class of a part, in the order of PicturePart.
 std::string colour_of(PicturePart part) {
   constexpr std::array<const char*, kPicturePartCount> kColours{
       "p-forward", "p-backward", "p-weight", "p-update", "p-computation", "p-transfer", "p-copy",
@@ -24,7 +28,7 @@ std::string colour_of(PicturePart part) {
   return kColours[static_cast<std::size_t>(part)];
 }
 
-// From times to units; what is left out takes no room but a mark.
+// Maps times to units. An interval that is left out takes no room except for a mark.
 class TimeAxis {
  public:
   explicit TimeAxis(const StepPicture& picture) {
@@ -35,6 +39,7 @@ class TimeAxis {
     const double room = skipped_ > 0 ? kUnits - kGapUnits : kUnits;
     scale_ = room / std::max(1e-12, picture.length_ms - skipped_);
   }
+  // The position of a time. Times inside the gap are mapped to its end.
   [[nodiscard]] double at(double ms) const {
     if (skipped_ <= 0 || ms <= gap_from_) return ms * scale_;
     return std::max(gap_from_, ms - skipped_) * scale_ + kGapUnits;
@@ -49,6 +54,7 @@ class TimeAxis {
   double gap_from_ = 0, skipped_ = 0, scale_ = 1;
 };
 
+// The height of rows and bars, smaller if there are many rows.
 struct RowSize {
   double height, bar;
 };
@@ -57,7 +63,8 @@ RowSize row_size(std::size_t rows) {
   return {height, std::round(height * 0.72)};
 }
 
-// One path for all bars of a part: strokes as wide as the row. `numbers` of micro-batches in their order.
+// Draws all bars of one part in a row as one path with a stroke as wide as the bar. `data-n` contains the
+// numbers of their micro-batches in the same order, for tooltips.
 void draw_part(Markup& svg, const std::vector<PictureBar>& bars, PicturePart part, const TimeAxis& axis,
                double y, double width, std::size_t row) {
   std::string path, numbers;
@@ -78,7 +85,7 @@ void draw_part(Markup& svg, const std::vector<PictureBar>& bars, PicturePart par
                     {"data-n", numbers}});
 }
 
-// Lines between passes that follow each other without a gap.
+// Draws lines between passes, which would otherwise merge if they follow each other without a gap.
 void draw_borders(Markup& svg, const std::vector<PictureBar>& bars, const TimeAxis& axis, double y,
                   double height) {
   std::string path;
@@ -89,6 +96,7 @@ void draw_borders(Markup& svg, const std::vector<PictureBar>& bars, const TimeAx
   if (!path.empty()) svg.leaf("path", {{"class", "border"}, {"d", path}});
 }
 
+// Draws the numbers of micro-batches inside their bars, where they fit.
 void draw_numbers(Markup& svg, const std::vector<PictureBar>& bars, const TimeAxis& axis, double y) {
   constexpr double kDigit = 7;
   for (const PictureBar& bar : bars) {
@@ -101,13 +109,14 @@ void draw_numbers(Markup& svg, const std::vector<PictureBar>& bars, const TimeAx
   }
 }
 
+// Draws the time axis.
 void draw_ticks(Markup& svg, const StepPicture& picture, const TimeAxis& axis, double bottom) {
   constexpr int kTicks = 8;
   svg.open("g", {{"class", "ticks"}});
   const double shown = picture.length_ms - axis.skipped_ms();
   std::vector<double> ticks = round_ticks(0, shown, kTicks);
   for (const double tick : ticks) {
-    // Ticks in the tail carry the time that they have in the step.
+    // Behind the gap, ticks show the times that they have in the step.
     const double ms = axis.has_gap() && tick > axis.gap_from_ms() ? tick + axis.skipped_ms() : tick;
     const double x = kScheduleFrom + axis.at(ms) / kUnits * (kScheduleTo - kScheduleFrom);
     draw_line(svg, "grid", x, x, kScheduleTop, bottom);
@@ -117,11 +126,13 @@ void draw_ticks(Markup& svg, const StepPicture& picture, const TimeAxis& axis, d
   draw_text(svg, "unit", 0, bottom + 15, "ms");
 }
 
+// Draws the mark for the interval that is left out.
 void draw_gap(Markup& svg, const TimeAxis& axis, double bottom) {
   if (!axis.has_gap()) return;
   draw_rect(svg, "gap", axis.gap_units(), 0, kGapUnits, bottom - kScheduleTop);
 }
 
+// Sentences about what the picture does not show: the middle of the step, short activities, further rows.
 std::string left_out(const StepPicture& picture) {
   std::string text;
   if (!picture.gaps.empty()) {
@@ -136,7 +147,7 @@ std::string left_out(const StepPicture& picture) {
   return text;
 }
 
-// The parts that are drawn, with their colours.
+// The legend: the parts that occur. Idle time is the background and needs no entry.
 std::vector<LegendEntry> entries_of(const std::array<bool, kPicturePartCount>& used) {
   std::vector<LegendEntry> entries;
   for (std::size_t part = 0; part < kPicturePartCount; ++part)
@@ -166,6 +177,7 @@ Markup schedule_chart(const StepPicture& picture) {
                         : std::string{}}});
   draw_ticks(out, picture, axis, bottom);
   for (std::size_t r = 0; r < picture.rows.size(); ++r) {
+    // Small rows: only every fourth one has a name.
     if (size.height < 12 && r % 4 != 0) continue;
     const double middle = kScheduleTop + size.height * (static_cast<double>(r) + 0.5);
     out.element("text", {{"class", "row"}, {"x", kScheduleFrom - 10}, {"y", middle + 4}, {"data-row", r}},
@@ -183,9 +195,10 @@ Markup schedule_chart(const StepPicture& picture) {
     const PictureRow& row = picture.rows[r];
     const double middle = size.height * (static_cast<double>(r) + 0.5);
     for (std::size_t part = 0; part < kPicturePartCount; ++part) {
-      if (part == static_cast<std::size_t>(PicturePart::idle)) continue;  // the paper
+      if (part == static_cast<std::size_t>(PicturePart::idle)) continue;  // the background
       draw_part(out, row.bars, static_cast<PicturePart>(part), axis, middle, size.bar, r);
     }
+    // Transfers are drawn as a thin strip below the bars.
     const double strip = std::max(2.0, size.height - size.bar - 2) / 2 + 1;
     draw_part(out, row.transfers, PicturePart::transfer, axis, middle + size.bar / 2 + strip / 2, strip, r);
     draw_borders(out, row.bars, axis, middle - size.bar / 2, size.bar);

@@ -1,4 +1,5 @@
-// Finds the end of a bracketed JSON value, 64 bytes at a time.
+// Finds the end of a bracketed JSON value, 64 bytes at a time. Each group is turned into bit masks
+// for quotes, backslashes and brackets, so that most groups need no loop over their bytes.
 #pragma once
 
 #include <bit>
@@ -11,7 +12,7 @@
 
 namespace stepcast::detail {
 
-// One bit per byte of a 64-byte group.
+// One bit per byte of a group of 64 bytes.
 struct ByteMasks {
   std::uint64_t quote = 0;
   std::uint64_t backslash = 0;
@@ -19,6 +20,7 @@ struct ByteMasks {
   std::uint64_t close = 0;  // '}' and ']'
 };
 
+// Portable version, also the reference for tests.
 inline ByteMasks classify_64_portable(const char* bytes) {
   ByteMasks m;
   for (unsigned i = 0; i < 64; ++i) {
@@ -33,13 +35,14 @@ inline ByteMasks classify_64_portable(const char* bytes) {
 }
 
 #if defined(__SSE2__)
+// SSE2 version: four loads of 16 bytes.
 inline ByteMasks classify_64(const char* bytes) {
   ByteMasks m;
   const __m128i quote = _mm_set1_epi8('"');
   const __m128i backslash = _mm_set1_epi8('\\');
   const __m128i open = _mm_set1_epi8('{');
   const __m128i close = _mm_set1_epi8('}');
-  // '[' and ']' are '{' and '}' without this bit.
+  // '[' and ']' differ from '{' and '}' in this bit only.
   const __m128i brace_bit = _mm_set1_epi8(0x20);
   for (unsigned i = 0; i < 4; ++i) {
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * std::size_t{i}));
@@ -58,14 +61,14 @@ inline ByteMasks classify_64(const char* bytes) {
 inline ByteMasks classify_64(const char* bytes) { return classify_64_portable(bytes); }
 #endif
 
-// Bit i of the result is the parity of bits 0..i: from quotes to "inside a string", the opening quote
-// included.
+// Bit i of the result is the parity of bits 0..i. Applied to quotes, it marks the bytes inside strings,
+// including the opening quote.
 constexpr std::uint64_t prefix_xor(std::uint64_t bits) {
   for (unsigned shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
   return bits;
 }
 
-// std::popcount is a library call on the x86-64 baseline; this is a dozen instructions.
+// std::popcount is a library call on the x86-64 baseline; this takes about a dozen instructions.
 constexpr std::uint32_t count_bits(std::uint64_t v) {
   v -= (v >> 1) & 0x5555555555555555ULL;
   v = (v & 0x3333333333333333ULL) + ((v >> 2) & 0x3333333333333333ULL);
@@ -73,16 +76,17 @@ constexpr std::uint32_t count_bits(std::uint64_t v) {
   return static_cast<std::uint32_t>((v * 0x0101010101010101ULL) >> 56);
 }
 
-// The state between groups. Feed it the groups of a value from its opening bracket on.
+// The state between groups of 64 bytes. Pass the groups of a value in order, from its opening bracket on.
 class BracketScan {
  public:
   explicit BracketScan(std::uint32_t max_depth) : max_depth_(max_depth) {}
 
+  // Results of step() that are not a position.
   static constexpr unsigned kNotYet = 64;
   static constexpr unsigned kTooDeep = 65;
 
-  // Looks at 64 readable bytes of which the first `valid` count. Gives the position of the bracket that
-  // closes the value, kNotYet, or kTooDeep.
+  // Examines 64 readable bytes; only the first `valid` count. Returns the position of the bracket that closes
+  // the value, kNotYet if it is not in this group, or kTooDeep.
   unsigned step(const char* bytes, unsigned valid = 64) {
     const ByteMasks m = classify_64(bytes);
     const std::uint64_t counted = valid >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << valid) - 1;
@@ -94,7 +98,7 @@ class BracketScan {
 
     const std::uint32_t opened = count_bits(open);
     const std::uint32_t closed = count_bits(close);
-    if (closed < depth_ && depth_ + opened <= max_depth_) {  // cannot end or grow too deep in this group
+    if (closed < depth_ && depth_ + opened <= max_depth_) {  // the value cannot end or become too deep here
       depth_ += opened - closed;
       return kNotYet;
     }
@@ -110,8 +114,8 @@ class BracketScan {
   }
 
  private:
-  // The bytes that follow an unescaped backslash. (The carry arithmetic is that of simdjson, Langdale and
-  // Lemire 2019.)
+  // Marks the bytes after an unescaped backslash. The arithmetic with carries is that of simdjson (Langdale
+  // and Lemire 2019).
   std::uint64_t escaped_bytes(std::uint64_t backslash) {
     if (backslash == 0) {
       const std::uint64_t escaped = escape_carry_;

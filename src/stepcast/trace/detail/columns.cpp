@@ -1,3 +1,5 @@
+// Encodes lists of integers as columns. Differences between neighbours and a common divisor make cells small;
+// writing the lowest bytes of all cells first lets gzip find repetitions.
 #include "stepcast/trace/detail/columns.h"
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 namespace stepcast::detail {
 namespace {
 
+// Signed comparison of cells, which are stored as unsigned numbers.
 bool is_less(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::int64_t>(a) < static_cast<std::int64_t>(b);
 }
@@ -30,6 +33,7 @@ void Columns::column(std::string_view name, Coding coding, std::vector<std::int6
     write(name, coding, values);
 }
 
+// Computes the head of a column, then writes its cells byte plane by byte plane.
 void Columns::write(std::string_view name, Coding coding, const std::vector<std::int64_t>& values) {
   std::vector<std::uint64_t> cells(values.begin(), values.end());
   Head head{.name = name, .coding = static_cast<std::uint64_t>(coding), .count = cells.size()};
@@ -54,11 +58,13 @@ void Columns::write(std::string_view name, Coding coding, const std::vector<std:
     for (const std::uint64_t cell : cells) bytes_ += static_cast<char>((cell >> (8 * b)) & 255U);
 }
 
+// Writes a varint.
 void Columns::put_number(std::uint64_t number) {
   for (; number >= 128; number >>= 7U) bytes_ += static_cast<char>((number & 127U) | 128U);
   bytes_ += static_cast<char>(number);
 }
 
+// Takes n bytes of the input; fewer with an error if the input ends early.
 std::string_view Columns::take_bytes(std::uint64_t n) {
   if (n > left_.size()) fail("columns that end early");
   const std::string_view taken = left_.substr(0, static_cast<std::size_t>(n));
@@ -66,6 +72,7 @@ std::string_view Columns::take_bytes(std::uint64_t n) {
   return taken;
 }
 
+// Takes a varint; 0 with an error if the input ends early.
 std::uint64_t Columns::take_number() {
   std::uint64_t number = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -78,12 +85,14 @@ std::uint64_t Columns::take_number() {
 }
 
 void Columns::skip_optional() {
-  while (left_.size() > 1 && left_[1] == '?') {  // behind the length of a name
+  while (left_.size() > 1 && left_[1] == '?') {  // after the length byte of a name
     const Head head = take_head();
     take_bytes(head.count * head.width);
   }
 }
 
+// Reads and checks the head of a column. Arithmetic on damaged values cannot overflow the buffer, since the
+// number of cells is compared with the bytes left.
 Columns::Head Columns::take_head() {
   Head head{.name = take_bytes(take_number())};
   for (std::uint64_t* number : {&head.coding, &head.count, &head.first, &head.least, &head.unit, &head.width})
@@ -95,6 +104,7 @@ Columns::Head Columns::take_head() {
   return {};
 }
 
+// Reads a column, skipping optional ones. An error is recorded if the next column has another name.
 void Columns::read(std::string_view name, std::vector<std::int64_t>& values) {
   values.clear();
   Head head;

@@ -1,3 +1,5 @@
+// Reads the fields that `stepcast dryrun` adds to execution traces. Values come from files, so malformed ones
+// are ignored, except for an unknown format.
 #include "stepcast/trace/detail/dry_run_fields.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ namespace {
 using namespace std::string_view_literals;
 using Kind = EtRuntimeCall::Kind;
 
+// The text form of a runtime call and its arguments.
 struct CallWord {
   std::string_view word;
   Kind kind;
@@ -30,6 +33,7 @@ constexpr std::array kCallWords{CallWord{"record", Kind::record_event, true, tru
                                 CallWord{"sync_event", Kind::sync_event, false, true},
                                 CallWord{"sync_device", Kind::sync_device, false, false}};
 
+// One call such as "record 7 12"; empty if it is not known or malformed.
 std::optional<EtRuntimeCall> read_call(std::string_view text, std::uint32_t before) {
   std::vector<std::string_view> words = split(text, ' ');
   std::erase(words, ""sv);
@@ -51,7 +55,7 @@ std::optional<EtRuntimeCall> read_call(std::string_view text, std::uint32_t befo
   return call;
 }
 
-// 0 where the member is no whole number of what 53 bits hold.
+// The integer member `key`; 0 if it is not a number or too large to be exact in 53 bits.
 std::int64_t whole(const JsonValue& object, std::string_view key) {
   constexpr double kMost = 9e15;
   const JsonValue* const value = object.find(key);
@@ -59,11 +63,13 @@ std::int64_t whole(const JsonValue& object, std::string_view key) {
   return static_cast<std::int64_t>(value->number());
 }
 
+// The boolean member `key`; false if it is missing.
 bool truth(const JsonValue* object, std::string_view key) {
   const JsonValue* const value = object == nullptr ? nullptr : object->find(key);
   return value != nullptr && value->is_bool() && value->truth();
 }
 
+// The member "ranks" as a list; negative and too large numbers are dropped.
 std::vector<std::uint32_t> ranks_of(const JsonValue& object) {
   std::vector<std::uint32_t> ranks;
   const JsonValue* const list = object.find("ranks");
@@ -76,6 +82,7 @@ std::vector<std::uint32_t> ranks_of(const JsonValue& object) {
   return ranks;
 }
 
+// The texts of the list `key`.
 std::vector<std::string> texts_of(const JsonValue& object, std::string_view key) {
   std::vector<std::string> texts;
   const JsonValue* const list = object.find(key);
@@ -87,6 +94,7 @@ std::vector<std::string> texts_of(const JsonValue& object, std::string_view key)
 
 }  // namespace
 
+// Also sets the rank of the trace and the calls after its last node.
 Status read_dry_run(std::string_view json, const std::string& file, ExecutionTrace& trace) {
   constexpr std::int64_t kFormat = 1;
   STEPCAST_ASSIGN(const JsonValue root, parse_json(json, file));

@@ -1,3 +1,6 @@
+// Reads the JSON members of one node of an execution trace. Both layouts (flat members, or "attrs" with names
+// and values) fill the same fields. Members of unexpected type are skipped, since schemas change between
+// releases.
 #include "stepcast/trace/detail/et_node.h"
 
 #include "stepcast/trace/detail/quote.h"
@@ -7,7 +10,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// A whole number, also one in quotes; anything else leaves `out` alone and gives false.
+// Reads an integer, also in quotes. Any other value leaves `out` unchanged and returns false.
 bool integer(JsonCursor& c, std::int64_t& out) {
   std::string_view text;
   if (c.peek() == '"') {
@@ -20,6 +23,7 @@ bool integer(JsonCursor& c, std::int64_t& out) {
   return parse_integer(text, out);
 }
 
+// Reads a text; skips other values.
 void string(JsonCursor& c, JsonText& out) {
   if (c.peek() == '"')
     c.string(out);
@@ -27,7 +31,7 @@ void string(JsonCursor& c, JsonText& out) {
     c.skip_value();
 }
 
-// true or false, also in quotes; anything else leaves `out` alone.
+// Reads true or false, also in quotes. Any other value leaves `out` unchanged.
 void flag(JsonCursor& c, bool& out) {
   std::string_view text;
   c.raw_value(text);
@@ -35,6 +39,7 @@ void flag(JsonCursor& c, bool& out) {
   if (text == "false"sv || text == "\"false\""sv) out = false;
 }
 
+// Takes the raw text of a list; skips other values.
 void list(JsonCursor& c, std::string_view& out) {
   if (c.peek() == '[')
     c.raw_value(out);
@@ -42,7 +47,8 @@ void list(JsonCursor& c, std::string_view& out) {
     c.skip_value();
 }
 
-// The fields that are members in the flat layout and attributes in the later one. False: none of them.
+// Reads a field that is a member in the flat layout and an attribute in the later one. False if the key is
+// none of them.
 bool read_field(JsonCursor& c, std::string_view key, EtNodeText& node) {
   if (key == "rf_id"sv) return integer(c, node.rf_id), true;
   if (key == "fw_parent"sv) return integer(c, node.forward_parent), true;
@@ -65,6 +71,7 @@ bool read_field(JsonCursor& c, std::string_view key, EtNodeText& node) {
   return false;
 }
 
+// Reads the list "attrs".
 void read_attributes(JsonCursor& c, EtNodeText& node) {
   if (c.peek() != '[') {
     c.skip_value();
@@ -75,7 +82,7 @@ void read_attributes(JsonCursor& c, EtNodeText& node) {
       c.skip_value();
       continue;
     }
-    // The name comes before the value in every file; in another order the value is looked at again.
+    // In all known files the name precedes the value. In the other order the value is read again.
     JsonText name;
     std::string_view value;
     std::string_view key;
@@ -99,7 +106,7 @@ void read_attributes(JsonCursor& c, EtNodeText& node) {
   }
 }
 
-// "inputs" is the list of values, or an object with values, shapes and types.
+// "inputs" or "outputs": a list of values, or an object with values, shapes and types.
 void read_values(JsonCursor& c, std::string_view& values, std::string_view* shapes, std::string_view& types) {
   if (c.peek() != '{') {
     list(c, values);
@@ -117,6 +124,7 @@ void read_values(JsonCursor& c, std::string_view& values, std::string_view* shap
       c.skip_value();
 }
 
+// Reads one member of a node.
 void read_member(JsonCursor& c, std::string_view key, EtNodeText& node) {
   if (key == "id"sv) {
     node.has_id = integer(c, node.id);

@@ -1,5 +1,4 @@
-// Collects events whose number is not known beforehand, and sorts them, with little more memory than they
-// need.
+// Collects and sorts an unknown number of events, with little more memory than the events need.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +10,11 @@
 
 namespace stepcast::detail {
 
-// A growing list in chunks: growing moves nothing, and take() frees each chunk as soon as it is copied.
+// A growing list in chunks. Growing does not move elements, and take() frees each chunk after copying it.
 template <class T>
 class ChunkedList {
  public:
+  // Amortised O(1), without moving earlier elements.
   void push_back(const T& value) {
     if (used_ == kChunk) {
       chunks_.push_back(std::make_unique_for_overwrite<T[]>(kChunk));
@@ -22,10 +22,12 @@ class ChunkedList {
     }
     chunks_.back()[used_++] = value;
   }
+  // Number of elements.
   [[nodiscard]] std::size_t size() const {
     return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + used_;
   }
 
+  // All elements in one vector; the list is empty afterwards.
   [[nodiscard]] std::vector<T> take() {
     std::vector<T> all;
     all.reserve(size());
@@ -45,14 +47,15 @@ class ChunkedList {
   std::size_t used_ = kChunk;
 };
 
-// Sorts by (start, -duration, position): what encloses comes before what it encloses. Keys are sorted instead
-// of the events, which are moved once.
+// Sorts by (start, -duration, position), so that an enclosing event precedes the events inside it. Sorts
+// small keys and then moves each event once.
 template <class Event>
 void sort_by_time(std::vector<Event>& events) {
   const auto before = [](const Event& a, const Event& b) {
     return a.start != b.start ? a.start < b.start : a.duration > b.duration;
   };
   if (std::ranges::is_sorted(events, before)) return;
+  // The sort key of an event: duration and position decide only among equal starts.
   struct Key {
     std::int64_t start;
     std::uint32_t position;
@@ -66,7 +69,7 @@ void sort_by_time(std::vector<Event>& events) {
     const auto b_duration = events[b.position].duration;
     return a_duration != b_duration ? a_duration > b_duration : a.position < b.position;
   });
-  // Follow the cycles of the permutation; a finished place points at itself.
+  // Follow the cycles of the permutation. A position that is done refers to itself.
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (keys[i].position == i) continue;
     Event held = std::move(events[i]);

@@ -1,5 +1,5 @@
-// Interns the texts of a JSON document by their raw spelling: a text that came before costs one hash and one
-// compare.
+// Interns the texts of a JSON document by their raw spelling, so that a repeated text costs one hash and one
+// comparison.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@
 
 namespace stepcast::detail {
 
+// Refers to a StringTable that must outlive it.
 class Interner {
  public:
   explicit Interner(StringTable& table) : table_(table), slots_(kFirstSlots) {}
 
-  // The text with its escapes resolved; invalid escapes stay as they are written.
+  // The text with escapes resolved; invalid escapes are kept as written.
   NameId text(const JsonText& text) {
     return find_or_add(text.raw, [&]() -> std::string_view {
       return text.escaped && unescape(text.raw, scratch_) ? std::string_view{scratch_} : text.raw;
     });
   }
 
-  // JSON text without the space between its tokens.
+  // JSON text without white space between tokens.
   NameId compact_json(std::string_view json) {
     return find_or_add(json, [&]() -> std::string_view {
       scratch_.clear();
@@ -41,15 +42,18 @@ class Interner {
   }
 
  private:
-  static constexpr std::size_t kFirstSlots = 1024;  // a power of two
+  static constexpr std::size_t kFirstSlots = 1024;  // must be a power of two
 
+  // An entry of the hash table (open addressing, linear probing).
   struct Slot {
     std::uint64_t hash = 0;
-    NameId id;                  // invalid: the slot is free
-    std::uint32_t raw = kSame;  // index into raws_ where the raw spelling differs from the interned text
+    NameId id;  // invalid: the slot is free
+    // Index into raws_ if the raw spelling differs from the interned text.
+    std::uint32_t raw = kSame;
   };
   static constexpr std::uint32_t kSame = 0xffffffff;
 
+  // A 64-bit hash, 16 bytes at a time.
   static std::uint64_t hash_of(std::string_view text) {
     constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15ULL;
     const auto rotate = [](std::uint64_t v) { return (v << 29) | (v >> 35); };
@@ -71,6 +75,7 @@ class Interner {
     return h ^ (h >> 32);
   }
 
+  // The id of a raw spelling. `resolve` gives the text to intern if the spelling is new.
   template <class Resolve>
   NameId find_or_add(std::string_view raw, Resolve resolve) {
     const std::uint64_t hash = hash_of(raw);
@@ -93,6 +98,7 @@ class Interner {
     return slot.id;
   }
 
+  // Doubles the table. It is at most half full.
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);
     old.swap(slots_);

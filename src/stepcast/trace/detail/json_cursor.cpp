@@ -1,3 +1,4 @@
+// The parts of the JSON reader that are not inline: escapes, integers, and times in any spelling of a number.
 #include "stepcast/trace/detail/json_cursor.h"
 
 #include <array>
@@ -7,6 +8,7 @@
 namespace stepcast::detail {
 namespace {
 
+// The value of four hexadecimal digits at the start of `text`; false if they are not.
 bool parse_hex4(std::string_view text, std::uint32_t& out) {
   if (text.size() < 4) return false;
   out = 0;
@@ -25,6 +27,7 @@ bool parse_hex4(std::string_view text, std::uint32_t& out) {
   return true;
 }
 
+// Appends a code point in UTF-8.
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto put = [&out](std::uint32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
   if (code < 0x80) {
@@ -44,8 +47,8 @@ void append_utf8(std::uint32_t code, std::string& out) {
   }
 }
 
-// "u" and its four digits are at the front of `rest`; a second half follows a first one as in "\ud83d\ude00".
-// Half a character becomes U+FFFD.
+// Takes "u" and its four digits from the front of `rest`. A high surrogate is combined with the low one after
+// it, as in "\ud83d\ude00". A single surrogate becomes U+FFFD. False if there are no four digits.
 bool take_unicode(std::string_view& rest, std::string& out) {
   std::uint32_t code = 0;
   if (!parse_hex4(rest.substr(1), code)) return false;
@@ -117,8 +120,8 @@ bool parse_integer(std::string_view text, std::int64_t& out) {
 
 namespace {
 
-// Any spelling of a number: digits are collected, and the decimal point moves by the exponent and by the
-// three places from microseconds to nanoseconds.
+// Accepts any spelling of a JSON number. Digits are collected without the decimal point; its position is
+// moved by the exponent and by three places for nanoseconds.
 TimeError parse_any_microseconds(std::string_view text, std::int64_t& nanoseconds) {
   std::array<char, 64> digits{};
   std::size_t count = 0;   // in `digits`, without leading zeros
@@ -139,7 +142,7 @@ TimeError parse_any_microseconds(std::string_view text, std::int64_t& nanosecond
       if (fraction) --point;
       continue;
     }
-    if (count < digits.size()) digits[count++] = c;  // what is beyond cannot matter
+    if (count < digits.size()) digits[count++] = c;  // further digits cannot change the result
     if (!fraction) ++point;
   }
   if (!any) return TimeError::not_a_number;
@@ -170,7 +173,7 @@ TimeError parse_any_microseconds(std::string_view text, std::int64_t& nanosecond
 }  // namespace
 
 TimeError parse_microseconds(std::string_view text, std::int64_t& nanoseconds) {
-  // The usual spelling: up to 16 digits, perhaps a point and up to three more.
+  // Fast path for the usual spelling: up to 16 digits, optionally a point and up to three more.
   constexpr std::int64_t kSafe = INT64_MAX / 1000 - 1;
   std::int64_t value = 0;
   std::size_t i = 0;

@@ -1,4 +1,4 @@
-// Walks the tokens of one JSON value in memory, from left to right, without building a tree.
+// Reads the tokens of one JSON value in memory from left to right, without building a tree.
 //
 //   JsonCursor c(text);
 //   std::string_view key;
@@ -7,8 +7,8 @@
 //   }
 //   if (c.failed()) ...c.problem(), c.position()...
 //
-// The bytes behind the text must be readable for JsonSplitter::kPadding bytes. Once something is wrong every
-// call returns false, so that only the end of a loop needs a check.
+// JsonSplitter::kPadding bytes after the text must be readable. After an error every call returns false, so
+// it is enough to check once after a loop.
 #pragma once
 
 #include <bit>
@@ -24,16 +24,16 @@
 
 namespace stepcast::detail {
 
-// The inside of a JSON string as written.
+// The content of a JSON string as written.
 struct JsonText {
   std::string_view raw;
   bool escaped = false;  // contains backslashes
 };
 
-// Resolves escapes into `out` (replacing what is there). False if an escape is invalid.
+// Resolves escapes into `out`, which is replaced. False if an escape is invalid.
 [[nodiscard]] bool unescape(std::string_view raw, std::string& out);
 
-// The first quote or backslash in [p, end), or end. Reads up to 15 bytes beyond `end`.
+// The first quote or backslash in [p, end), or `end`. Reads up to 15 bytes beyond `end`.
 inline const char* find_quote_or_backslash(const char* p, const char* end) {
 #if defined(__SSE2__)
   const __m128i quote = _mm_set1_epi8('"');
@@ -54,24 +54,28 @@ inline const char* find_quote_or_backslash(const char* p, const char* end) {
 #endif
 }
 
+// The position in a text, and the first error.
 class JsonCursor {
  public:
   explicit JsonCursor(std::string_view text)
       : begin_(text.data()), p_(text.data()), end_(text.data() + text.size()) {}
 
+  // True after the first error.
   [[nodiscard]] bool failed() const { return problem_ != nullptr; }
-  // What was expected where the walk stopped.
+  // What was expected at the position of the error; null without an error.
   [[nodiscard]] const char* problem() const { return problem_; }
+  // Position in the text in bytes.
   [[nodiscard]] std::size_t position() const { return static_cast<std::size_t>(p_ - begin_); }
 
-  // The first character of the value that comes, 0 at the end.
+  // The first character of the next value; 0 at the end.
   [[nodiscard]] char peek() {
     skip_space();
     return p_ < end_ ? *p_ : '\0';
   }
-  // True if nothing but space is left.
+  // True if only white space is left.
   [[nodiscard]] bool at_end() { return peek() == '\0' && p_ >= end_; }
 
+  // Enters an object or list; an error if the next value is of another kind.
   bool enter(char bracket) {
     if (peek() != bracket) return fail(bracket == '{' ? "an object" : "a list");
     ++p_;
@@ -79,13 +83,13 @@ class JsonCursor {
     return true;
   }
 
-  // Moves to the value of the next member; false behind the closing '}' or on an error. Keys are given as
-  // written.
+  // Moves to the value of the next member. False after the closing '}' or on an error. `key` is as written,
+  // without resolving escapes.
   bool next_member(std::string_view& key) {
     if (!next_item('}')) return false;
     if (p_ >= end_ || *p_ != '"') return fail("a key in quotes");
     const char* const first = p_ + 1;
-    const char* p = closing_quote(first);  // a local: the position is written back once
+    const char* p = closing_quote(first);  // local, so that the position is written once
     if (p == nullptr) return fail("a closing quote");
     key = {first, static_cast<std::size_t>(p - first)};
     p = behind_space(p + 1);
@@ -97,9 +101,10 @@ class JsonCursor {
     return true;
   }
 
-  // Moves to the next element of a list; false behind the closing ']' or on an error.
+  // Moves to the next element of a list. False after the closing ']' or on an error.
   bool next_element() { return next_item(']'); }
 
+  // Reads a text; an error for other values.
   bool string(JsonText& out) {
     if (peek() != '"') return fail("a text");
     const char* const first = p_ + 1;
@@ -112,7 +117,7 @@ class JsonCursor {
     return true;
   }
 
-  // The text of a number, true, false or null.
+  // Reads the text of a number, true, false or null.
   bool scalar(std::string_view& out) {
     const char* const first = p_;
     const char* p = first;
@@ -124,7 +129,7 @@ class JsonCursor {
     return true;
   }
 
-  // Any value, not looked into.
+  // Skips any value without examining it.
   bool skip_value() {
     const char c = peek();
     if (c == '"') {
@@ -145,6 +150,7 @@ class JsonCursor {
     return true;
   }
 
+  // Records an error (the first one counts) and returns false.
   bool fail(const char* expected) {
     if (problem_ == nullptr) problem_ = expected;
     if (p_ > end_) p_ = end_;
@@ -152,16 +158,18 @@ class JsonCursor {
   }
 
  private:
+  // opened: directly after an opening bracket, so no comma is expected. value: after a value.
   enum class State : std::uint8_t { opened, value };
 
+  // The first character from `p` on that is not white space, or the end.
   [[nodiscard]] const char* behind_space(const char* p) const {
     while (p < end_ && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) ++p;
     return p;
   }
   void skip_space() { p_ = behind_space(p_); }
 
-  // The quote that ends the string whose inside begins at `p`, null if there is none. Notes whether there
-  // were escapes.
+  // The quote that ends the string with content starting at `p`; null if there is none. Sets `escaped_` if
+  // there were escapes.
   const char* closing_quote(const char* p) {
     escaped_ = false;
     for (;;) {
@@ -177,6 +185,7 @@ class JsonCursor {
     return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\t' || c == '\r';
   }
 
+  // Moves to the next item of an object or list, over a comma if needed.
   bool next_item(char closing) {
     if (problem_ != nullptr) return false;
     const char c = peek();
@@ -194,6 +203,7 @@ class JsonCursor {
     return true;
   }
 
+  // Skips an object or list without recursion.
   bool skip_brackets() {
     std::uint32_t depth = 0;
     while (p_ < end_) {
@@ -209,7 +219,7 @@ class JsonCursor {
           state_ = State::value;
           return true;
         }
-      } else if (c == '\\') {  // would escape a quote for a reader that looks at quotes only
+      } else if (c == '\\') {  // would hide a quote from JsonSplitter, so it is an error
         return fail("a value");
       }
     }
@@ -224,15 +234,17 @@ class JsonCursor {
   State state_ = State::opened;
 };
 
-// A whole number that a JSON scalar or the text of one spells. 64-bit unsigned values above the signed
-// maximum wrap around (they are identifiers, equal texts stay equal). False for anything else.
+// Parses an integer, given as a JSON scalar or as the content of a text. Unsigned 64-bit values above the
+// signed maximum wrap around; they are identifiers, and equal texts give equal values. False for anything
+// else.
 [[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& out);
 
+// Why a time could not be read.
 enum class TimeError : std::uint8_t { none, not_a_number, out_of_range };
-// A decimal number of microseconds as whole nanoseconds, exactly; digits beyond the nanosecond are rounded.
+// Converts a decimal number of microseconds to nanoseconds exactly; further digits are rounded.
 [[nodiscard]] TimeError parse_microseconds(std::string_view text, std::int64_t& nanoseconds);
 
-// The numbers of "[1, 2, 3]" (the inside of a text or a list). False if it is anything else, for example
+// The numbers of "[1, 2, 3]", a list or the content of a text. False for anything else, such as a list
 // shortened with "...".
 template <class Int, class Vector>
 [[nodiscard]] bool parse_integer_list(std::string_view text, Vector& out) {

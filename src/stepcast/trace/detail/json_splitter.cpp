@@ -1,3 +1,6 @@
+// Splits a JSON document into members and elements while reading it in blocks. Only the ends of values are
+// searched here (bracket_scan.h); the values are parsed by others. Positions: bytes before keep_ can be
+// dropped, pos_ is the next byte to examine, end_ is the end of the data in the buffer.
 #include "stepcast/trace/detail/json_splitter.h"
 
 #include <algorithm>
@@ -11,6 +14,7 @@
 namespace stepcast::detail {
 namespace {
 
+// Bytes needed to recognise the format.
 constexpr std::size_t kLeadingBytes = 512;
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -29,6 +33,7 @@ JsonSplitter::Step JsonSplitter::stopped() { return error_ ? Step::error : Step:
 
 std::string JsonSplitter::here() const { return "byte " + std::to_string(base_ + pos_); }
 
+// Records an error at the current position and ends the iteration.
 JsonSplitter::Step JsonSplitter::fail(std::string problem, std::string found, std::string expected,
                                       std::string advice) {
   error_ = Error::at(source_.name(), here(), std::move(problem))
@@ -43,14 +48,15 @@ JsonSplitter::Step JsonSplitter::fail_here(std::string expected) {
   return fail("", quote_for_message({buffer_.get() + pos_, 1}), std::move(expected));
 }
 
+// The error for a document that ends early.
 JsonSplitter::Step JsonSplitter::fail_end(const std::string& what) {
   pos_ = end_;
   return fail("the JSON document ends early", "the end of the file inside " + what, "the remainder",
               "the file is incomplete: copy it again, or let the profiler finish writing");
 }
 
-// Reads more of the document behind what the buffer holds, which keeps everything from keep_ on. False when
-// there is no more, or on an error.
+// Reads more data into the buffer. Bytes from keep_ on are kept; the buffer is doubled if they fill it. False
+// at the end of the document or on an error.
 bool JsonSplitter::refill() {
   if (source_ended_) return false;
   if (keep_ > 0) {
@@ -88,10 +94,10 @@ bool JsonSplitter::skip_space() {
   }
 }
 
-// From the opening bracket at keep_; leaves pos_ behind the closing one.
+// Finds the end of the object or list that starts at keep_. pos_ is then after the closing bracket.
 bool JsonSplitter::find_bracket_end() {
   BracketScan scan(options_.max_depth);
-  std::size_t done = 0;  // bytes of the value looked at
+  std::size_t done = 0;  // bytes of the value examined so far
   for (;;) {
     const std::size_t have = end_ - keep_ - done;
     if (have < 64 && !source_ended_) {
@@ -124,7 +130,7 @@ bool JsonSplitter::find_bracket_end() {
   }
 }
 
-// From the opening quote at keep_; leaves pos_ behind the closing one.
+// Finds the end of the string that starts at keep_. pos_ is then after the closing quote.
 bool JsonSplitter::find_string_end() {
   std::size_t done = 1;
   for (bool escaped = false;; ++done) {
@@ -151,7 +157,7 @@ bool JsonSplitter::find_string_end() {
   }
 }
 
-// A number, true, false or null: everything up to a separator.
+// Finds the end of a number, true, false or null at keep_: the next separator.
 bool JsonSplitter::find_scalar_end() {
   std::size_t done = 0;
   for (;; ++done) {
@@ -159,7 +165,7 @@ bool JsonSplitter::find_scalar_end() {
       if (refill()) continue;
       if (error_) return false;
       pos_ = end_;
-      return true;  // the enclosing list or object will complain
+      return true;  // the enclosing list or object will report the error
     }
     const char c = buffer_[keep_ + done];
     if (c == ',' || c == ']' || c == '}' || is_space(c)) break;
@@ -177,6 +183,7 @@ bool JsonSplitter::find_scalar_end() {
   return true;
 }
 
+// Finds the end of the value at pos_ and sets the piece.
 bool JsonSplitter::find_piece_end() {
   keep_ = pos_;
   const char c = buffer_[pos_];
@@ -189,6 +196,7 @@ bool JsonSplitter::find_piece_end() {
   return true;
 }
 
+// Reads a key and the colon after it.
 bool JsonSplitter::read_key() {
   if (buffer_[pos_] != '"') {
     fail_here("a key in quotes");
@@ -218,6 +226,7 @@ bool JsonSplitter::read_key() {
   return true;
 }
 
+// Checks the format and enters the top-level object or list.
 JsonSplitter::Step JsonSplitter::start_document() {
   while (end_ < kLeadingBytes && refill()) {
   }
@@ -243,6 +252,7 @@ JsonSplitter::Step JsonSplitter::start_document() {
   return Step::list;
 }
 
+// Moves to the next member of the top-level object.
 JsonSplitter::Step JsonSplitter::next_member() {
   if (!skip_space()) return error_ ? Step::error : fail_end("an object");
   if (buffer_[pos_] == '}') {
@@ -267,6 +277,7 @@ JsonSplitter::Step JsonSplitter::next_member() {
   return find_piece_end() ? Step::member : stopped();
 }
 
+// Moves to the next element of the split list, or behind it.
 JsonSplitter::Step JsonSplitter::next_element() {
   if (!skip_space()) return error_ ? Step::error : fail_end("a list");
   if (buffer_[pos_] == ']') {
@@ -286,6 +297,7 @@ JsonSplitter::Step JsonSplitter::next_element() {
   return find_piece_end() ? Step::element : stopped();
 }
 
+// The end of the document; an error if other data follow.
 JsonSplitter::Step JsonSplitter::finish() {
   where_ = Where::done;
   if (skip_space())

@@ -1,3 +1,6 @@
+// Reads one event of a profiler trace. Keys are compared by length first, for speed. Reading stops early for
+// events that are skipped by phase or category. Files of many profilers and versions are accepted, so values
+// of unexpected type are ignored instead of being errors.
 #include "stepcast/trace/detail/kineto_event.h"
 
 #include <limits>
@@ -12,12 +15,12 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Instants and lengths stay below this, so that no sum or difference of two can overflow.
+// Limit for times and durations in nanoseconds, so that no sum or difference of two can overflow.
 constexpr std::int64_t kLongestNs = 4'000'000'000'000'000'000;
 
 bool spells_number(char first) { return (first >= '0' && first <= '9') || first == '-'; }
 
-// The inside of a text, or the text of any other value.
+// The content of a text, or the text of any other value.
 bool loose_text(JsonCursor& c, std::string_view& out) {
   if (c.peek() != '"') return c.raw_value(out);
   JsonText text;
@@ -26,13 +29,13 @@ bool loose_text(JsonCursor& c, std::string_view& out) {
   return true;
 }
 
-// An identifier or count: a whole number or the text of one; anything else leaves `out` alone.
+// Reads an identifier or count: an integer or a text with an integer. Other values leave `out` unchanged.
 void loose_integer(JsonCursor& c, std::int64_t& out) {
   std::string_view text;
   if (loose_text(c, text)) static_cast<void>(parse_integer(text, out));
 }
 
-// A text; any other value leaves `out` alone.
+// Reads a text. Other values leave `out` unchanged.
 void loose_string(JsonCursor& c, JsonText& out) {
   if (c.peek() == '"')
     c.string(out);
@@ -40,6 +43,7 @@ void loose_string(JsonCursor& c, JsonText& out) {
     c.skip_value();
 }
 
+// Reads a non-negative number in the range of a float.
 void read_blocks_per_sm(JsonCursor& c, float& out) {
   std::string_view text;
   if (!loose_text(c, text)) return;
@@ -47,7 +51,7 @@ void read_blocks_per_sm(JsonCursor& c, float& out) {
   if (value >= 0 && value < 1e9F) out = value;
 }
 
-// The product of [x, y, z].
+// The number of blocks: the elements of [x, y, z] multiplied, at most 2^31 - 1.
 void read_grid(JsonCursor& c, std::int64_t& out) {
   std::string_view text;
   if (!loose_text(c, text)) return;
@@ -65,6 +69,7 @@ void read_grid(JsonCursor& c, std::int64_t& out) {
   if (parse_integer_list<std::int64_t>(text, product) && product.count > 0) out = product.value;
 }
 
+// Reads an argument that describes a collective. False if the key is none of them.
 bool read_collective_arg(JsonCursor& c, std::string_view key, CollectiveArgs& a) {
   switch (key.size()) {
     case 3:
@@ -104,6 +109,7 @@ bool read_collective_arg(JsonCursor& c, std::string_view key, CollectiveArgs& a)
   return false;
 }
 
+// Takes the raw text of a list; skips other values.
 void read_list(JsonCursor& c, std::string_view& out) {
   if (c.peek() == '[')
     c.raw_value(out);
@@ -111,6 +117,7 @@ void read_list(JsonCursor& c, std::string_view& out) {
     c.skip_value();
 }
 
+// Reads one member of "args". Unknown ones are skipped.
 void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
   switch (key.size()) {
     case 3:
@@ -174,6 +181,7 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
   if (!read_collective_arg(c, key, a.collective)) c.skip_value();
 }
 
+// Reads "args", which can be null.
 void read_args(JsonCursor& c, EventArgs& args) {
   if (c.peek() != '{') {  // null, for example
     c.skip_value();
@@ -183,6 +191,7 @@ void read_args(JsonCursor& c, EventArgs& args) {
   for (c.enter('{'); c.next_member(key);) read_arg(c, key, args);
 }
 
+// Reads `pid` or `tid`, which can be a number or any text.
 void read_row(JsonCursor& c, RowId& row) {
   if (c.peek() == '"') {
     JsonText text;
@@ -193,7 +202,8 @@ void read_row(JsonCursor& c, RowId& row) {
   if (c.raw_value(raw) && !parse_integer(raw, row.number)) row.text = {raw, false};
 }
 
-// Category names of all versions. Unknown ones are skipped under their own name.
+// Maps the category names of all profiler versions. Events of unknown categories are skipped, with the
+// category as reason.
 EventClass class_of_category(std::string_view category, std::string_view& reason) {
   if (category == "cpu_op"sv || category == "Operator"sv) return EventClass::op;
   if (category == "kernel"sv || category == "Kernel"sv) return EventClass::kernel;
@@ -204,14 +214,14 @@ EventClass class_of_category(std::string_view category, std::string_view& reason
   if (category == "gpu_memset"sv || category == "Memset"sv) return EventClass::memset;
   if (category == "cuda_sync"sv) return EventClass::sync;
   if (category.ends_with("_runtime"sv) || category.ends_with("_driver"sv)) {
-    reason = category;  // whose runtime it is
+    reason = category;  // names the vendor of the runtime
     return EventClass::runtime;
   }
   reason = category == "gpu_user_annotation"sv ? "gpu annotation"sv : category;
   return EventClass::skip;
 }
 
-// Phases other than complete events ('X') and metadata ('M').
+// The reason for skipping phases other than complete events ('X') and metadata ('M').
 std::string_view skipped_phase(char phase) {
   switch (phase) {
     case 's':
@@ -225,7 +235,7 @@ std::string_view skipped_phase(char phase) {
   }
 }
 
-// Some exporters write no category. What the args hold then tells the sort of event.
+// Some exporters write no category. The kind of event then follows from its arguments.
 EventClass class_without_category(const KinetoEvent& e) {
   const EventArgs& a = e.args;
   const std::string_view name = e.name.raw;
@@ -248,12 +258,14 @@ EventClass class_without_category(const KinetoEvent& e) {
   return EventClass::skip;
 }
 
+// Marks an event as skipped and returns true: the event is complete.
 bool skip(KinetoEvent& event, std::string_view reason) {
   event.event_class = EventClass::skip;
   event.reason = reason;
   return true;
 }
 
+// The state while one event is read. Members can be in any order.
 class EventReader {
  public:
   EventReader(std::string_view text, KinetoEvent& event, EventProblem& problem)
@@ -262,7 +274,7 @@ class EventReader {
   bool read() {
     std::string_view key;
     for (cursor_.enter('{'); cursor_.next_member(key);)
-      if (read_member(key)) return true;  // known to be of no interest
+      if (read_member(key)) return true;  // known to be skipped
     if (cursor_.failed()) {
       return bad("",
                  cursor_.position() < text_.size() ? quote_for_message(text_.substr(cursor_.position(), 20))
@@ -273,7 +285,7 @@ class EventReader {
   }
 
  private:
-  // True if the event need not be read further.
+  // Reads one member. True if the rest of the event is not needed.
   bool read_member(std::string_view key) {
     switch (key.size()) {
       case 2:
@@ -292,7 +304,7 @@ class EventReader {
           return phase_ == 'X' && is_frame_ && !tells_of_its_step();
         }
         if (key == "args"sv) {
-          // Before it is known what the event is, its args are only remembered.
+          // The arguments are read only after the kind of event is known; until then their text is kept.
           if (phase_ == 'M' || (phase_ == 'X' && has_category_))
             read_args(cursor_, event_.args);
           else
@@ -306,6 +318,7 @@ class EventReader {
     return false;
   }
 
+  // Reads the phase. True if the event can be skipped now.
   bool read_phase() {
     JsonText text;
     if (!cursor_.string(text) || text.raw.size() != 1) return false;
@@ -319,13 +332,14 @@ class EventReader {
     return has_category_ && event_.event_class == EventClass::skip && !is_frame_;
   }
 
-  // A frame that does is read on.
+  // True for a Python frame that shows what its step does; it is read completely.
   bool tells_of_its_step() {
     if (!sign_in(event_.name.raw)) return false;
     event_.event_class = EventClass::frame;
     return true;
   }
 
+  // Reads the category. True if the event can be skipped now.
   bool read_category() {
     JsonText text;
     if (cursor_.peek() != '"') {
@@ -340,6 +354,7 @@ class EventReader {
     return phase_ == 'X' && event_.event_class == EventClass::skip;
   }
 
+  // Decides what the event is after all members are known. False only for damaged arguments.
   bool conclude() {
     if (phase_ == '\0') return skip(event_, "no phase"sv);
     if (phase_ == 'E') {
@@ -374,6 +389,7 @@ class EventReader {
     return read_times();
   }
 
+  // A memory event counts only if it has totals of a GPU.
   bool conclude_memory() {
     const EventArgs& a = event_.args;
     const bool on_gpu = a.device_type > 0 && a.total_allocated >= 0 && a.total_reserved >= 0;
@@ -382,17 +398,17 @@ class EventReader {
     return read_time(ts_, event_.start_ns) || skip(event_, kBadTime);
   }
 
-  // One time that is none costs its event, not the file.
+  // An invalid time drops this event, but the file is still read.
   bool read_times() {
     if (ts_.empty() || !read_time(ts_, event_.start_ns)) return skip(event_, kBadTime);
-    if (phase_ == 'B') return true;  // its end tells
+    if (phase_ == 'B') return true;  // its end event has the duration
     if (duration_.empty()) return skip(event_, "no duration"sv);
     if (!read_time(duration_, event_.duration_ns) || event_.duration_ns < 0) return skip(event_, kBadTime);
     return true;
   }
 
-  // False: not a number of microseconds within 126 years of 1970.
-  // Some tracers write it as a text.
+  // Reads a time in microseconds, also in quotes as some tracers write it. False if it is not a number within
+  // 126 years of 1970.
   static bool read_time(std::string_view text, std::int64_t& out) {
     if (text.size() > 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
     const TimeError error =

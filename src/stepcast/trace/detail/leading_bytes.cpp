@@ -1,3 +1,4 @@
+// Recognises file formats by their first bytes, and explains to users what a file is instead of a trace.
 #include "stepcast/trace/detail/leading_bytes.h"
 
 #include <optional>
@@ -11,6 +12,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
+// Reads a varint of up to 35 bits; enough for lengths.
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 35 && !bytes.empty(); shift += 7) {
@@ -22,8 +24,8 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-// Chakra traces are messages, each behind its length. The first one is the global metadata (field 1: a
-// version text), or in old files a node (field 1: a number; 0 is left out, then field 2: the name).
+// True for Chakra traces: messages preceded by their length. The first one is the global metadata (field 1:
+// text with the version), or in old files a node (field 1: number; 0 is omitted, then field 2: name).
 bool looks_like_chakra(std::string_view bytes) {
   const auto length = take_varint(bytes);
   if (!length || *length < 2 || bytes.empty()) return false;

@@ -1,4 +1,4 @@
-// What a file is, as far as its first bytes tell.
+// The format of a file, as far as its first bytes show.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,25 @@
 
 namespace stepcast::detail {
 
+// Formats that are distinguished.
 enum class LeadingBytes : std::uint8_t {
   json,  // or at least an opening bracket
   empty,
-  lfs_pointer,   // git-LFS pointer text in place of the data
-  apple_double,  // "._name": metadata that macOS puts into archives
+  lfs_pointer,   // text of a git-LFS pointer instead of the data
+  apple_double,  // "._name": metadata that macOS adds to archives
   chakra_protobuf,
   tar,
   zip,
   zstd,
-  gzip,  // inside gzip
+  gzip,  // gzip inside of gzip
   unknown,
 };
 
-// `start` holds the first 512 bytes of the (decompressed) content, or all of it.
+// Recognises a format from the first 512 bytes of the decompressed content, or fewer if the file is shorter.
 [[nodiscard]] LeadingBytes recognise_leading_bytes(std::string_view start);
 
-// Why the file cannot be read as a trace in JSON: what was found, what was expected, what to do. Not for
-// `json`.
+// The error for a file that is not a trace in JSON: what was found, what was expected, what to do. Do not
+// call it for `json`.
 [[nodiscard]] Error not_json_error(LeadingBytes what, std::string_view start, std::string file);
 
 }  // namespace stepcast::detail

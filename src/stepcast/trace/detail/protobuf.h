@@ -1,5 +1,4 @@
-// The wire format of Protocol Buffers, as far as messages without groups need it: fields one after the other, read in
-// place and never copied; and the other way round.
+// The wire format of Protocol Buffers for messages without groups. Fields are read in place, without copies.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +8,7 @@
 
 namespace stepcast::detail {
 
-// Takes a varint off the front of `bytes`; nothing where it is cut off or longer than 64 bits.
+// Takes a varint from the front of `bytes`; empty if it is incomplete or longer than 64 bits.
 [[nodiscard]] inline std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
   std::size_t n = 0;
@@ -26,26 +25,31 @@ namespace stepcast::detail {
   return std::nullopt;
 }
 
-// The fields of a message:
+// Iterates over the fields of a message:
 //   for (ProtobufFields f{text}; f.next();) if (f.number() == 1) id = f.value();
-//   f.damaged() says whether the text ended where a field did.
+// f.damaged() then tells whether the text ended inside of a field.
 class ProtobufFields {
  public:
   explicit ProtobufFields(std::string_view message) : rest_(message) {}
 
+  // Moves to the next field. False at the end or if the message is damaged.
   bool next() {
     if (damaged_ || rest_.empty()) return false;
     damaged_ = !read();
     return !damaged_;
   }
+  // The message ends inside of a field or has an invalid tag.
   [[nodiscard]] bool damaged() const { return damaged_; }
+  // Number of the current field.
   [[nodiscard]] std::uint64_t number() const { return number_; }
-  // Of varints and of fields of 4 and 8 bytes (`value`), or of texts, messages and packed lists (`bytes`).
+  // The content of a field: `value` for varints and fields of 4 and 8 bytes, `bytes` for texts, messages and
+  // packed lists.
   [[nodiscard]] bool is_bytes() const { return is_bytes_; }
   [[nodiscard]] std::uint64_t value() const { return value_; }
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
 
  private:
+  // Reads the tag and content of a field.
   bool read() {
     const auto tag = take_varint(rest_);
     if (!tag || (*tag >> 3) == 0) return false;
@@ -71,6 +75,7 @@ class ProtobufFields {
       default: return false;
     }
   }
+  // Takes a little-endian number of n bytes.
   bool fixed(unsigned n) {
     if (rest_.size() < n) return false;
     value_ = 0;

@@ -1,4 +1,4 @@
-// Quoting input text in error messages.
+// Quotes input text in error messages.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace stepcast::detail {
 
-// The first bytes of `text` in quotes; bytes that do not print are shown as \xNN. At most 40 bytes, then
-// "...".
+// The first 40 bytes of `text` in quotes, followed by "..." if there are more. Bytes that are not printable
+// become \xNN.
 [[nodiscard]] inline std::string quote_for_message(std::string_view text) {
   constexpr std::size_t kLongest = 40;
   constexpr std::string_view kHex = "0123456789abcdef";

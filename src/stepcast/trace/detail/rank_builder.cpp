@@ -1,3 +1,6 @@
+// Builds the arrays of a RecordedRank from events in any order. Events are appended to chunked lists;
+// finish() adds the base time, sorts, drops duplicates on GPU rows, repairs impossible times and orders the
+// threads.
 #include "stepcast/trace/detail/rank_builder.h"
 
 #include <algorithm>
@@ -15,8 +18,9 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::size_t kMostSkipReasons = 100;
-constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // see kineto_event.cpp
+constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // limit for times, see kineto_event.cpp
 
+// The value as 32-bit integer; `otherwise` if it is out of range.
 std::int32_t narrow(std::int64_t value, std::int32_t otherwise) {
   if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max())
     return otherwise;
@@ -25,7 +29,7 @@ std::int32_t narrow(std::int64_t value, std::int32_t otherwise) {
 
 std::int64_t first_given(std::int64_t a, std::int64_t b) { return a != -1 ? a : b; }
 
-// "stream 7" is how old files name a GPU row.
+// The number of a row. Old files name GPU rows "stream 7".
 std::int64_t row_number(const RowId& row) {
   std::string_view text = row.text.raw;
   std::int64_t number = 0;
@@ -47,6 +51,7 @@ RankBuilder::RankBuilder(std::string file, RankFold* fold) : fold_(fold), intern
   rank_.file = std::move(file);
 }
 
+// Keeps an event, or adds it to the fold.
 template <class Event>
 void RankBuilder::keep(ChunkedList<Event>& list, const Event& event) {
   first_start_ns_ = std::min(first_start_ns_, event.start.count());
@@ -89,19 +94,21 @@ void RankBuilder::add(const KinetoEvent& event) {
   }
 }
 
+// Counts a skipped event. Neighbours often have the same reason, so the last counter is cached.
 void RankBuilder::count_skip(std::string_view reason) {
   if (last_skip_count_ != nullptr && reason == last_skip_) {
     ++*last_skip_count_;
     return;
   }
   std::string key(reason.substr(0, 64));
-  // A damaged file may hold any number of category names.
+  // A damaged file can have any number of categories.
   if (rank_.skipped.size() >= kMostSkipReasons && !rank_.skipped.contains(key)) key = "other categories";
   last_skip_ = reason;
   last_skip_count_ = &rank_.skipped[key];
   ++*last_skip_count_;
 }
 
+// The thread of an event, which is added if it is new. The last one is cached.
 ThreadId RankBuilder::thread_of(const KinetoEvent& event) {
   const Row row{event.pid.number, event.tid.number};
   if (last_thread_.valid() && row == last_row_) return last_thread_;
@@ -126,7 +133,7 @@ void RankBuilder::add_cpu(const KinetoEvent& event) {
   const bool has_texts = fold_ == nullptr;
   if (has_texts && !a.input_dims.empty()) op.input_shapes = interner_.compact_json(a.input_dims);
   if (has_texts && !a.input_types.empty()) op.input_types = interner_.compact_json(a.input_types);
-  constexpr std::size_t kLongestValues = 1024;  // what an operator is called with, not its data
+  constexpr std::size_t kLongestValues = 1024;  // arguments of the operator, not its data
   if (has_texts && !a.input_values.empty() && a.input_values.size() <= kLongestValues)
     op.input_values = interner_.compact_json(a.input_values);
   op.external_id = a.external_id;
@@ -142,6 +149,7 @@ void RankBuilder::add_cpu(const KinetoEvent& event) {
   keep(cpu_ops_, op);
 }
 
+// A kernel, copy or fill. Its row is remembered, to recognise rows of GPU streams.
 void RankBuilder::add_gpu(const KinetoEvent& event) {
   const EventArgs& a = event.args;
   GpuOp op{.start = Nanoseconds{event.start_ns},
@@ -194,8 +202,9 @@ void RankBuilder::add_thread_name(const KinetoEvent& event) {
   thread_names_[{event.pid.number, event.tid.number}] = std::move(name);
 }
 
+// Adds the description of a collective and returns its index; -1 if there are too many.
 std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
-  if (fold_ != nullptr) return 0;  // it only counts them
+  if (fold_ != nullptr) return 0;  // the fold only counts them
   const CollectiveArgs& a = event.args.collective;
   CollectiveInfo info;
   if (!a.name.raw.empty()) {
@@ -213,7 +222,7 @@ std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
     info.process_group = interner_.text({a.group_id, false});
   info.sequence = a.sequence;
   info.comms_id = a.comms_id;
-  // A list that was shortened with "..." is no list of the ranks.
+  // A list that was shortened with "..." does not name all ranks.
   if (!parse_integer_list<std::int32_t>(a.ranks, info.group_ranks)) info.group_ranks.clear();
   if (!parse_integer_list<std::int64_t>(a.in_split, info.in_split)) info.in_split.clear();
   if (!parse_integer_list<std::int64_t>(a.out_split, info.out_split)) info.out_split.clear();
@@ -223,13 +232,14 @@ std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
   return static_cast<std::int32_t>(rank_.collective_infos.size() - 1);
 }
 
+// True if the row has GPU work but neither operators nor calls.
 bool RankBuilder::is_gpu_row(std::size_t thread) const {
   return !has_ops_or_calls_[thread] &&
          gpu_rows_.contains({rank_.threads[thread].pid, rank_.threads[thread].tid});
 }
 
-// Annotations and steps are shown a second time on the row of the stream that runs their kernels. Most files
-// mark those with a category of their own; here are those that do not.
+// Profilers show annotations and steps a second time on the row of the stream that runs their kernels. Most
+// files mark those with a separate category; the others are removed here.
 void RankBuilder::drop_annotations_on_gpu_rows() {
   std::size_t removed = 0;
   std::vector<bool> on_gpu(rank_.threads.size());
@@ -242,7 +252,8 @@ void RankBuilder::drop_annotations_on_gpu_rows() {
   if (removed > 0) rank_.skipped["gpu annotation"] += removed;
 }
 
-// Threads in the order of (pid, tid), only those that hold something, with their names. [thread before] -> thread.
+// Orders threads by (pid, tid), drops those without events, and sets their names. Returns [old thread] -> new
+// thread.
 std::vector<ThreadId> RankBuilder::order_threads() {
   std::vector<std::uint32_t> order;
   for (std::uint32_t t = 0; t < rank_.threads.size(); ++t)
@@ -267,7 +278,7 @@ std::vector<ThreadId> RankBuilder::order_threads() {
   return renamed;
 }
 
-// Collectives in the order of the events that name them, ops first.
+// Numbers the collectives in the order of the events that refer to them, operators first.
 void RankBuilder::order_collectives() {
   std::vector<CollectiveInfo> ordered;
   ordered.reserve(rank_.collective_infos.size());
@@ -281,7 +292,7 @@ void RankBuilder::order_collectives() {
   rank_.collective_infos = std::move(ordered);
 }
 
-// A start of 0 among times since 1970 is a time that was never set.
+// Drops events with a start of 0 among times since 1970: their time was never set.
 void RankBuilder::drop_times_of_zero() {
   constexpr std::int64_t kLongestTraceNs = 3'600'000'000'000;
   if (first_start_ns_ != 0 || last_start_ns_ < kLongestTraceNs || fold_ != nullptr) return;
@@ -296,7 +307,7 @@ void RankBuilder::drop_times_of_zero() {
     for (const auto& event : events)
       if (event.start != Nanoseconds{}) first_ns = std::min(first_ns, event.start.count());
   });
-  if (first_ns < kLongestTraceNs) return;  // the file counts from its begin
+  if (first_ns < kLongestTraceNs) return;  // times in the file are relative to its start
   std::size_t dropped = 0;
   each([&](auto& events) {
     dropped += std::erase_if(events, [](const auto& event) { return event.start == Nanoseconds{}; });
@@ -312,7 +323,7 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   rank_.stream_syncs = stream_syncs_.take();
   rank_.allocator_states = allocator_states_.take();
 
-  if (base_time_ns == 0) drop_times_of_zero();  // otherwise it is the begin of the file
+  if (base_time_ns == 0) drop_times_of_zero();  // otherwise 0 is the start of the file
   const auto is_time = [](std::int64_t ns) { return ns >= -kLatestNs && ns <= kLatestNs; };
   const bool in_range = is_time(base_time_ns) &&
                         (base_time_ns == 0 || first_start_ns_ > last_start_ns_ ||

@@ -1,4 +1,4 @@
-// Turns the events of a profiler trace into the arrays of a RecordedRank.
+// Builds a RecordedRank from the events of a profiler trace.
 #pragma once
 
 #include <cstdint>
@@ -19,40 +19,46 @@ namespace stepcast::detail {
 
 class RankFold;
 
+// Collects the events of one file.
 class RankBuilder {
  public:
-  // Events go into `fold` and are not kept, where there is one.
+  // With a `fold`, events are added to it and not kept.
   explicit RankBuilder(std::string file, RankFold* fold = nullptr);
   RankBuilder(const RankBuilder&) = delete;
   RankBuilder& operator=(const RankBuilder&) = delete;
 
-  // The header's fields go straight in here.
+  // The rank being built; the reader writes header fields into it.
   [[nodiscard]] RecordedRank& rank() { return rank_; }
 
+  // Adds an event. Skipped events are counted by reason.
   void add(const KinetoEvent& event);
 
-  // All events have been added. `base_time_ns` is added to every start.
+  // Call after the last event. `base_time_ns` is added to all starts. Error: times out of range.
   [[nodiscard]] Result<RecordedRank> finish(std::int64_t base_time_ns);
 
  private:
-  using Row = std::pair<std::int64_t, std::int64_t>;  // pid, tid
+  using Row = std::pair<std::int64_t, std::int64_t>;  // (pid, tid)
+  // Hash of a row, for the tables of threads and GPU rows.
   struct RowHash {
     std::size_t operator()(const Row& row) const noexcept {
       return std::hash<std::int64_t>{}(row.first) * 31 + std::hash<std::int64_t>{}(row.second);
     }
   };
 
+  // Add an event of one class to its list.
   void add_cpu(const KinetoEvent& event);
   void add_gpu(const KinetoEvent& event);
   void add_sync(const KinetoEvent& event);
   void add_thread_name(const KinetoEvent& event);
   std::int32_t add_collective(const KinetoEvent& event);
   ThreadId thread_of(const KinetoEvent& event);
+  // Counts an event that is left out.
   void count_skip(std::string_view reason);
 
   template <class Event>
   void keep(ChunkedList<Event>& list, const Event& event);
 
+  // Steps of finish(), see the source.
   void drop_times_of_zero();
   [[nodiscard]] bool is_gpu_row(std::size_t thread) const;
   void drop_annotations_on_gpu_rows();

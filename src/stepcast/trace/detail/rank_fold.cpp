@@ -1,3 +1,5 @@
+// Sums up the events of a trace without keeping them, so that `stepcast inspect` can read traces of any size.
+// Links between events (launches, operators by id) are counted with tables of the ids seen so far.
 #include "stepcast/trace/detail/rank_fold.h"
 
 #include <algorithm>
@@ -10,8 +12,9 @@
 namespace stepcast::detail {
 namespace {
 
-// Among which a launch in a step is looked for.
+// Number of recent calls, and of recent GPU work, in which a launch inside a step is searched.
 constexpr std::size_t kMostLatest = std::size_t{1} << 14U;  // calls, and work
+// Number of recent step marks that are compared with a launch.
 constexpr std::size_t kMostMarks = 64;
 constexpr auto kLaunchTolerance = Nanoseconds{static_cast<std::int64_t>(kClockToleranceUs * 1e3)};
 
@@ -40,6 +43,8 @@ std::size_t LinkCount::count() {
   return found_;
 }
 
+// With `bounded`, the older half of the stretches is summed and dropped if they do not merge. Later stretches
+// in the dropped range are refused.
 bool BusyTime::add(Nanoseconds start, Nanoseconds end, bool bounded) {
   if (end <= start) return true;
   if (start < settled_until_) return false;
@@ -81,7 +86,8 @@ Nanoseconds BusyTime::total() {
   return sum;
 }
 
-// As a replay links them: clocks of whole microseconds may show work a little before its launch, never much.
+// Records that a call launched work, and whether that was inside of a step. Uses the same rule as a replay:
+// clocks of whole microseconds can show work slightly before its launch.
 void RankFold::look_for_launch(std::int64_t correlation, Nanoseconds start, const Starts& others,
                                Starts& own) {
   if (launches_in_a_step_ || correlation < 0) return;
@@ -110,6 +116,7 @@ RankFold::Thread& RankFold::thread_of(ThreadId id, Nanoseconds start, Nanosecond
   return thread;
 }
 
+// Facts about a name, computed once.
 RankFold::Name& RankFold::look_up(NameId name, const StringTable& names) {
   while (names_.size() <= name.index())
     names_.push_back({.is_record = names.text(NameId{names_.size()}) == "record_param_comms"});
@@ -188,6 +195,7 @@ std::size_t RankFold::rows_of(ThreadId thread) const {
   return t.ops + t.annotations + t.steps;
 }
 
+// Maps threads to their final numbers and fills the summary.
 void RankFold::finish(std::span<const ThreadId> renamed, std::size_t n_threads, Nanoseconds base_time) {
   Nanoseconds first = first_work_, last = last_work_;
   s_.threads.resize(n_threads);
@@ -240,7 +248,8 @@ std::vector<StepStretch> RankFold::steps() const {
 
 ExternalIdMeaning external_id_meaning(std::size_t with_id, std::size_t is_correlation, std::size_t names_op) {
   if (with_id == 0) return ExternalIdMeaning::absent;
-  // Ids are small numbers in both spaces and meet by chance; what nearly all events do is the rule.
+  // Ids are small numbers in both number spaces and can coincide by chance, so the rule is what nearly all
+  // events do.
   if (is_correlation * 10 >= with_id * 9) return ExternalIdMeaning::correlation;
   if (names_op * 2 >= with_id && is_correlation * 10 < with_id) return ExternalIdMeaning::op;
   return ExternalIdMeaning::unclear;

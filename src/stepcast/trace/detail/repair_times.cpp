@@ -1,3 +1,5 @@
+// Corrects times of a profiler trace that are impossible, such as a kernel that ends after the next kernel on
+// its serial stream.
 #include "stepcast/trace/detail/repair_times.h"
 
 #include <algorithm>
@@ -10,13 +12,16 @@
 namespace stepcast::detail {
 namespace {
 
-// By so much an end may lie behind what ends it: more than clocks round and dependent launches overlap in recorded traces.
+// An end may exceed its limit by this time. It is more than clocks round and dependent launches overlap in
+// recorded traces.
 constexpr Nanoseconds kMayOutlast{20'000};
-// A stream of which more neighbours overlap runs work at the same time: nothing of it is impossible.
+// If a larger share of neighbours on a stream overlap, the stream runs work concurrently, so overlaps are
+// possible.
 constexpr double kSerialShare = 0.02;
-// Nothing at all happens in the rest of a step that is so many times as long as what comes before: its end is none.
+// A step is cut if nothing happens in its rest and the rest is this many times as long as the part before.
 constexpr int kEmptyRest = 10;
 
+// Repairs one rank in place.
 class TimeRepair {
  public:
   explicit TimeRepair(RecordedRank& rank) : rank_(rank) {}
@@ -36,6 +41,7 @@ class TimeRepair {
   }
 
  private:
+  // Groups GPU work by stream.
   void repair_streams() {
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> streams;
     for (std::size_t i = 0; i < rank_.gpu_ops.size(); ++i)
@@ -43,13 +49,13 @@ class TimeRepair {
     for (const auto& [stream, work] : streams) repair_stream(work);
   }
 
-  // From the last to the first, so that what follows is right already.
+  // Repairs a stream from the last to the first work, so that later work is already correct.
   void repair_stream(const std::vector<std::size_t>& work) {
     std::vector<std::size_t> impossible;
     for (std::size_t k = work.size(); k-- > 1;) {
       GpuOp& op = rank_.gpu_ops[work[k - 1]];
       const GpuOp& next = rank_.gpu_ops[work[k]];
-      // Nodes of one graph run at the same time.
+      // Nodes of one CUDA graph launch can run concurrently.
       const bool one_launch = op.correlation >= 0 && op.correlation == next.correlation;
       if (!one_launch && next.start > op.start && op.end() > next.end() + kMayOutlast)
         impossible.push_back(k - 1);
@@ -63,6 +69,7 @@ class TimeRepair {
     }
   }
 
+  // Cuts steps that extend into the next step, or far beyond the last event.
   void repair_steps() {
     std::vector<CpuOp*> steps;
     Nanoseconds last{Nanoseconds::min()};
@@ -89,7 +96,7 @@ class TimeRepair {
     }
   }
 
-  // Operators in operators and steps, and calls in operators: what began inside ends inside.
+  // Cuts operators and calls that end after the operator or step in which they began.
   void repair_threads() {
     std::vector<std::vector<std::size_t>> open(rank_.threads.size());
     std::size_t c = 0;
@@ -112,7 +119,8 @@ class TimeRepair {
     for (std::size_t i = 0; i < rank_.cpu_ops.size(); ++i) {
       CpuOp& op = rank_.cpu_ops[i];
       repair_calls_until(op.start);
-      if (!op.thread.valid() || op.kind == CpuOp::Kind::annotation) continue;  // which end on other threads
+      // annotations can end on other threads
+      if (!op.thread.valid() || op.kind == CpuOp::Kind::annotation) continue;
       if (op.kind == CpuOp::Kind::op) repair(op);
       open[op.thread.index()].push_back(i);
     }
@@ -120,7 +128,7 @@ class TimeRepair {
   }
 
   RecordedRank& rank_;
-  std::int64_t gpu_ns_ = 0, cpu_ns_ = 0;  // what stands in place of impossible times
+  std::int64_t gpu_ns_ = 0, cpu_ns_ = 0;  // durations after correction
 };
 
 }  // namespace

@@ -1,15 +1,15 @@
-// Times of a profiler trace that cannot be, and what stands in their place: the latest that could have been.
+// Corrects times of a profiler trace that are impossible. They are replaced by the latest possible ones.
 //
-//   GPU work     that outlasts the work behind it on a stream which runs one after the other: ends as that begins
-//   operators    that outlast the operator or step they began in: end with it. Calls likewise
-//   steps        that reach into the next one end as it begins; one that ends long after all else is over, with that
+//   GPU work     ends after later work on a serial stream: is cut to the start of that work
+//   operators    end after the operator or step in which they began: are cut to its end; calls likewise
+//   steps        extend into the next step: are cut to its start; or end long after everything else: are cut to that
 #pragma once
 
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast::detail {
 
-// Events are sorted by start. Counts what it changes in RecordedRank::repaired.
+// Events must be sorted by start. Counts the changes in RecordedRank::repaired.
 void repair_times(RecordedRank& rank);
 
 }  // namespace stepcast::detail

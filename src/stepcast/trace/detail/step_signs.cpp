@@ -1,3 +1,5 @@
+// Classifies steps by what happens in them. For each kind of step there are signs: events with names or
+// types of that kind. Their covered time per step is compared with the median step.
 #include "stepcast/trace/detail/step_signs.h"
 
 #include <algorithm>
@@ -12,18 +14,20 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// A step that differs by less is like the others, whatever it does: assumed (docs/constants.md).
+// Signs must cover this share of the median step more than usual. Assumed (docs/constants.md).
 constexpr double kMuchLonger = 0.05;
+// Signs must cover this many times the usual time.
 constexpr double kManyTimes = 2;
-// Operators this close are one stretch: nothing of a step lies between.
+// Operators with smaller gaps are merged into one stretch, to save memory.
 constexpr std::int64_t kOneStretchNs = 100'000;
 constexpr std::size_t kKinds = static_cast<std::size_t>(StepKind::start_up) + 1;
 
+// A word that is a sign.
 struct Word {
   std::string_view text;  // in lower case
   StepKind kind;
 };
-// Of annotations and frames of PyTorch, Lightning, Megatron and Transformers. The first that is there tells.
+// Words in annotations and frames of PyTorch, Lightning, Megatron and Transformers. The first match decides.
 constexpr std::array kWords{
     Word{"dynamo_timed", StepKind::start_up},       Word{"convert_frame.py", StepKind::start_up},
     Word{"compile_fx", StepKind::start_up},         Word{"autotune", StepKind::start_up},
@@ -35,10 +39,11 @@ constexpr std::array kWords{
     Word{"serialization.py", StepKind::checkpoint}, Word{"evaluat", StepKind::evaluation},
     Word{"validat", StepKind::evaluation},          Word{"eval_step", StepKind::evaluation},
 };
-// What repeats in every step, or in every operator.
+// Names that contain such a word but occur in every step or operator.
 constexpr std::array kNoSign{"profilerstep"sv, "profiler::_record"sv, "evaluate_function"sv,
                              "checkpointfunction"sv, "utils/checkpoint"sv};
 
+// The sign in a runtime call: starting a profiler, loading code, or allocating memory.
 std::optional<StepKind> sign_of_call(std::string_view name) {
   const auto begins = [&](std::string_view with) { return name.starts_with(with); };
   if (begins("cudaProfiler") || begins("cuProfiler") || begins("hipProfiler")) return StepKind::profiler;
@@ -50,7 +55,8 @@ std::optional<StepKind> sign_of_call(std::string_view name) {
   return std::nullopt;
 }
 
-// The middle one; of two in the middle the smaller: of two steps the one without a sign is ordinary.
+// The median; of two middle values the smaller one, because with two steps the one without a sign is
+// ordinary.
 double middle(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -63,7 +69,7 @@ double middle(std::vector<double> values) {
 std::optional<StepKind> sign_in(std::string_view name) {
   if (name.starts_with("aten::")) return std::nullopt;
   if (name.starts_with(kDataLoader)) return StepKind::loader;
-  constexpr std::size_t kLongest = 256;  // names of templates go on for thousands
+  constexpr std::size_t kLongest = 256;  // names of templates can be very long
   std::string lower{name.substr(0, kLongest)};
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -87,6 +93,7 @@ void CoveredTime::add(std::int64_t start_ns, std::int64_t end_ns) {
   unite_at_ = 2 * stretches_.size() + 1024;
 }
 
+// Sorts and merges the stretches.
 void CoveredTime::unite() {
   std::ranges::sort(stretches_, {}, &Stretch::start_ns);
   std::size_t n = 0;
@@ -143,6 +150,7 @@ void StepSigns::add(EventClass what, std::string_view name, std::int64_t start_n
   if (kind) of_kind_[static_cast<std::size_t>(*kind)].add(start_ns, start_ns + duration_ns);
 }
 
+// Among several signs of a step, the one with the most additional time decides.
 std::vector<SpecialStep> StepSigns::special(std::span<const StepStretch> steps) {
   std::vector<double> lengths;
   for (const StepStretch& step : steps) lengths.push_back(static_cast<double>(step.end_ns - step.start_ns));
@@ -182,6 +190,7 @@ std::vector<StepSize> StepSigns::sizes(std::span<const StepStretch> steps) const
   return work;
 }
 
+// Uses the events in memory, for ranks that were not read from a profiler trace.
 void tell_steps_apart(RecordedRank& rank) {
   StepSigns signs;
   const auto add = [&](EventClass what, const auto& event, NameId shapes = {}) {

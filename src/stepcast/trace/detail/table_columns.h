@@ -1,14 +1,15 @@
-// Vectors of structs as columns of a file, written and read by the same calls.
+// Writes and reads vectors of structs as columns of a file, with the same calls for both directions.
 //
 //   StringTable texts;
 //   ColumnFile file{columns, texts};
 //   table(file, "threads", rank.threads).add("pid", &RecordedThread::pid).add("name", &RecordedThread::name);
 //
-// The column `threads` holds the count of rows, `threads.pid` and `threads.name` a number for each row. Numbers, times and
-// enumerators are themselves, ids their index and -1 for none, floats their bits, an absent optional the smallest number of 64 bits,
-// texts and names their place among the texts of the file, lists their length: the elements of the lists of all rows are a column
-// `TABLE.MEMBER.elements`. A reader fails where a number is out of the range of its member; what numbers mean is for the caller to
-// check.
+// The column `threads` contains the number of rows; `threads.pid` and `threads.name` contain one number per
+// row. Numbers, times and enumerators are stored unchanged, ids as their index (-1 for none), floats as
+// their bits, a missing optional as the smallest 64-bit number, texts and names as their position among the
+// texts of the file, and lists as their length; the elements of the lists of all rows are the column
+// `TABLE.MEMBER.elements`. Reading fails if a number is out of the range of its member. The caller checks the
+// meaning of the numbers.
 #pragma once
 
 #include <bit>
@@ -32,20 +33,20 @@
 
 namespace stepcast::detail {
 
-// Times are before and after this many ns: sums of two stay in range.
+// Times must be within this many nanoseconds of zero, so that the sum of two does not overflow.
 inline constexpr std::int64_t kLatest = std::int64_t{1} << 61U;
-// Rows take at most so many bytes of memory for each byte of columns that is left: a row has a cell for each member, which takes 7
-// to 20. So a count that is made up does not cost memory.
+// Bound on the memory of a table, in bytes per byte of columns that is left in the file. A row needs a cell
+// for each member, and takes 7 to 20 bytes per cell. A damaged count therefore cannot allocate much memory.
 inline constexpr std::uint64_t kRowBytes = 24;
 
-// ---- members as whole numbers
-
+// True for types Id<Tag>.
 template <class Value>
 inline constexpr bool kIsId = false;
 template <class Tag>
 inline constexpr bool kIsId<Id<Tag>> = true;
 inline constexpr std::int64_t kNoNumber = std::numeric_limits<std::int64_t>::min();
 
+// The number that represents a value in a column.
 template <class Value>
 [[nodiscard]] std::int64_t number_of(const Value& value) {
   if constexpr (requires { value.has_value(); })
@@ -60,7 +61,7 @@ template <class Value>
     return static_cast<std::int64_t>(value);
 }
 
-// False where the number is out of range.
+// Sets a value from its number. False if the number is out of range.
 template <class Value>
 [[nodiscard]] bool set_number(Value& value, std::int64_t number) {
   if constexpr (requires { value.has_value(); }) {
@@ -79,7 +80,7 @@ template <class Value>
   return number_of(value) == number;
 }
 
-// Differences wrap: any two numbers have one.
+// Differences and sums modulo 2^64, so that any two numbers have a difference.
 [[nodiscard]] constexpr std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -87,14 +88,13 @@ template <class Value>
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-// ---- tables, written and read by the same calls
-
-// The columns of a file, and its texts: a reader fills those before.
+// The columns of a file and its texts. A reader fills the texts before reading columns.
 struct ColumnFile {
   Columns& columns;
   StringTable& texts;
 
-  // `get(i)` gives the number of row i of `n`; `put(i, number)` takes it, and says whether it is in range. No rows, no column.
+  // Writes or reads one column. `get(i)` returns the number of row i of `n`; `put(i, number)` takes it and
+  // returns whether it is in range. A table without rows has no columns.
   template <class Get, class Put>
   void column(const std::string& name, Coding coding, std::size_t n, const Get& get, const Put& put) {
     if (n == 0) return;
@@ -108,20 +108,23 @@ struct ColumnFile {
   }
 };
 
-// The names of a recording, and their places among the texts of the file.
+// Translates between the names of a recording and their positions among the texts of the file.
 struct Names {
   ColumnFile& file;
   StringTable& table;
-  std::vector<NameId> known{};  // [name] where it is written, [place] where it is read; invalid: not met yet
+  // Cache: [name] when writing, [position] when reading; invalid: not seen yet.
+  std::vector<NameId> known{};
 
   NameId other(const StringTable& from, NameId id, StringTable& to) {
     if (known.size() <= id.index()) known.resize(std::size_t{id.index()} + 1);
     if (!known[id.index()].valid()) known[id.index()] = to.intern(from.text(id));
     return known[id.index()];
   }
+  // For writing: the position of a name among the texts.
   std::int64_t place_of(NameId name) {
     return number_of(name.valid() ? other(table, name, file.texts) : name);
   }
+  // For reading: the name at a position. False if the position is out of range.
   bool put(NameId& name, std::int64_t place) {
     if (!set_number(name, place) || (name.valid() && name.index() >= file.texts.size())) return false;
     if (name.valid()) name = other(file.texts, name, table);
@@ -129,13 +132,15 @@ struct Names {
   }
 };
 
+// The columns of one vector of structs. Each add() writes or reads the column of one member.
 template <class Row>
 class Table {
  public:
   Table(ColumnFile& file, std::string name, std::span<Row> rows, Names* names = nullptr)
       : file_(file), name_(std::move(name)), rows_(rows), names_(names) {}
 
-  // `base(i)`: what the member of row i is told from, where that is known from rows and columns before.
+  // Stores the difference to `base(i)`, a value that is known from other columns or rows that precede this
+  // column.
   template <class Value, class Base>
   Table& add(const char* member, Value Row::*value, Coding coding, const Base& base) {
     return column(
@@ -149,11 +154,13 @@ class Table {
   Table& add(const char* member, Value Row::*value, Coding coding = Coding::values) {
     return add(member, value, coding, [](std::size_t) { return std::int64_t{0}; });
   }
+  // A column of names.
   Table& add(const char* member, NameId Row::*name) {
     return column(
         member, Coding::values, [&](Row& row, std::size_t) { return names_->place_of(row.*name); },
         [&](Row& row, std::size_t, std::int64_t place) { return names_->put(row.*name, place); });
   }
+  // A column of texts.
   Table& add(const char* member, std::string Row::*text) {
     return column(
         member, Coding::values,
@@ -165,6 +172,7 @@ class Table {
           return fits;
         });
   }
+  // A list per row: a column of lengths, and a column of all elements.
   template <class Element>
   Table& add(const char* member, std::vector<Element> Row::*list) {
     std::vector<Element*> elements;
@@ -173,7 +181,7 @@ class Table {
       return static_cast<std::int64_t>((row.*list).size());
     };
     column(member, Coding::values, size, [&](Row& row, std::size_t i, std::int64_t n) {
-      // An element has a byte or more.
+      // Each element takes at least one byte of the file, which bounds a damaged length.
       if (n < 0 || static_cast<std::uint64_t>(n) + elements.size() > file_.columns.bytes_left()) return false;
       (row.*list).resize(static_cast<std::size_t>(n));
       return size(row, i) == n;
@@ -201,7 +209,7 @@ class Table {
   Names* names_;
 };
 
-// A reader makes room for as many rows as were written.
+// Writes or reads the number of rows and returns the table. Reading resizes `rows`.
 template <class Row>
 Table<Row> table(ColumnFile& file, const char* name, std::vector<Row>& rows, Names* names = nullptr) {
   const auto count = [&](std::size_t) { return static_cast<std::int64_t>(rows.size()); };
@@ -214,7 +222,9 @@ Table<Row> table(ColumnFile& file, const char* name, std::vector<Row>& rows, Nam
   return {file, name, rows, names};
 }
 
+// A map from reasons to counts as a table.
 inline void counts(ColumnFile& file, const char* name, std::map<std::string, std::uint64_t>& counts) {
+  // A row of the table.
   struct Count {
     std::string reason;
     std::uint64_t events = 0;

@@ -14,8 +14,9 @@ namespace {
 
 constexpr double kFp32 = 4;  // bytes
 
-// Elements of a sample that one of `tensor` ranks keeps. A column's input is whole on each of them; a row's input, what a
-// column leads to and the logits are cut; what stands between is whole.
+// Elements per sample that one of `tensor` ranks keeps. The input of a column split is whole on each rank.
+// The input of a row split, the tensors between a column and a row split, and the logits are split; tensors
+// outside of such pairs are whole.
 double kept_by_rank(const NetworkPart& part, double tensor) {
   const auto* product = std::get_if<GemmShape>(&part.shape);
   const bool weights = product != nullptr && (part.parameters > 0 || part.shared_weights);
@@ -29,21 +30,21 @@ double kept_by_rank(const NetworkPart& part, double tensor) {
 
 double ActivationCount::attention_core() const {
   if (attention_is_fused(model_, layout_.layer))
-    return tokens_ * as_double(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
+    return tokens_ * as_double(model_.n_heads) / tp_ * 4;  // log-sum-exp per query and head
   const double scores = as_double(layout_.batch.micro_batch_sequences * model_.n_heads) / tp_ *
                         as_double(layout_.batch.seq_len_tokens) * as_double(layout_.batch.seq_len_tokens) /
                         as_double(layout_.degrees.context);
-  // Scores of distances are twice as many and are added up.
+  // Relative positions add a second score tensor of twice the size.
   const double relative = model_.position == PositionEncoding::relative ? 2 * element_ : 0;
   const bool dropout = model_.attention_dropout > 0;
-  // Framework operations work in fp32 and keep that softmax; what it is cast to multiplies the values, with dropout in
-  // place of the result.
+  // Framework operations compute the softmax in fp32 and keep it. Its cast multiplies the values; with
+  // dropout the dropped result takes that role.
   const bool in_fp32 = !layout_.layer.fused.softmax && element_ < kFp32;
   const double softmax = in_fp32 ? kFp32 + (dropout ? 0 : element_) : element_;
   return scores * (softmax + relative + (dropout ? 1 + element_ : 0));
 }
 
-// Attention counts a state mixer beside it, too.
+// Attention modules also count a parallel state mixer.
 double ActivationCount::attention() const {
   if (model_.attends()) return attention_of(model_).kept(*this);
   return is_recurrent(model_.mixer) ? state_mixer().kept(*this) : 0;
@@ -59,7 +60,7 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
   const bool attends = model_.attends();
   if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer))
     bytes += attention_core();
-  // Results of the norms; their inputs stay.
+  // The results of the norms are recomputed; their inputs stay.
   if (modules.norms && model_.mixer != Mixer::none) {
     bytes +=
         linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv);
@@ -72,7 +73,7 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
   if (!experts) return bytes + (modules.ffn && model_.has_ffn ? ffn(false) - hidden() : 0);
   if (modules.experts) return bytes + ffn(true) - hidden();
   const ExpertBytes kept = expert_bytes(*this);
-  // Its result, the input of the second product.
+  // The result of the activation, which is the input of the second GEMM.
   if (modules.expert_activation)
     bytes += linear_input(kept.wide, layout_.layer.precision.fp8.ffn_linears, false);
   return modules.shared_experts ? bytes + kept.shared : bytes;
@@ -124,11 +125,11 @@ double ActivationCount::kept_products(bool experts) const {
   const double queries = per_head * as_double(model_.n_heads * model_.qk_head_dim());
   const double values = per_head * as_double(model_.kv_heads() * model_.value_head_dim());
   const double attention_products = has_qkv ? queries + values : 0.5 * (queries_keys_values() + hidden());
-  // Gate, up, down likewise. The backward pass needs no result of the last product, which is added to what goes around the
-  // layer: compiled code does not keep it, either (partitioner of torch.compile).
+  // Gate, up and down likewise. The backward pass does not need the result of the last GEMM, which is added
+  // to the residual; compiled code does not keep it either (partitioner of torch.compile).
   const double down = model_.gated_ffn && !layout_.layer.fused.compiled ? hidden() : 0;
   if (experts) {
-    // Router, exchanges of tokens and grouped products are none of the operators whose results are kept.
+    // Router, token all-to-alls and grouped GEMMs are not among the operators with kept results.
     const double shared = as_double(model_.moe->n_shared_experts * model_.moe->shared_ffn_hidden_size);
     return attention_products + (shared > 0 ? per_head * shared + down : 0);
   }

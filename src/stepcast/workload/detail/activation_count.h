@@ -1,5 +1,5 @@
-// Tensors that a layer, the vocabulary layer and the loss need on one rank, in bytes of one micro-batch: what is kept
-// for the backward pass, and what is there for a moment.
+// Memory of the tensors of a layer, the vocabulary layer and the loss on one rank, in bytes per micro-batch:
+// kept tensors for the backward pass, and temporary ones.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@
 
 namespace stepcast::detail {
 
-// Sizes of one layer on one rank, in bytes of one micro-batch.
+// Sizes of one layer on one rank, in bytes per micro-batch.
 class ActivationCount {
  public:
-  // `imbalance`: visits of the busiest rank over the mean of all.
+  // `imbalance`: visits of the busiest rank over the mean of all ranks.
   ActivationCount(const Transformer& model, const Layout& layout, double imbalance)
       : model_(model),
         imbalance_(imbalance),
@@ -35,16 +35,18 @@ class ActivationCount {
                 as_double(layout.degrees.context)),
         norm_tokens_(layout.layer.sequence_parallel ? tokens_ / tp_ : tokens_) {}
 
+  // The same sizes for another model, such as one kind of layer.
   [[nodiscard]] ActivationCount of(const Transformer& model) const { return {model, layout_, imbalance_}; }
   [[nodiscard]] const Transformer& model() const { return model_; }
   [[nodiscard]] const Layout& layout() const { return layout_; }
-  [[nodiscard]] double element() const { return element_; }
-  [[nodiscard]] double tokens() const { return tokens_; }
+  [[nodiscard]] double element() const { return element_; }  // bytes of an element of activations
+  [[nodiscard]] double tokens() const { return tokens_; }    // tokens of a micro-batch on this rank
   [[nodiscard]] double tp() const { return tp_; }
   [[nodiscard]] double imbalance() const { return imbalance_; }
-  // A tensor of the width of the model where sequence parallelism spreads tokens.
+  // A tensor of the model width where sequence parallelism splits the tokens.
   [[nodiscard]] double hidden() const { return norm_tokens_ * as_double(model_.hidden_size) * element_; }
   [[nodiscard]] double layer_input() const { return as_double(model_.residual_streams) * hidden(); }
+  // Dropout mask of such a tensor, one byte per element.
   [[nodiscard]] double norm_mask() const { return norm_tokens_ * as_double(model_.hidden_size); }
   [[nodiscard]] double queries_keys_values() const {
     const double seen = model_.cross_tokens == 0
@@ -58,12 +60,12 @@ class ActivationCount {
   [[nodiscard]] double attention_output() const {
     return tokens_ * element_ / tp_ * as_double(model_.n_heads * model_.value_head_dim());
   }
-  // Softmax, and with dropout its mask and its output.
+  // Softmax, with dropout also its mask and its output. Fused: only the log-sum-exp.
   [[nodiscard]] double attention_core() const;
-  // What a linear layer keeps of its input: with fp8 one byte an element. TorchAO's keeps the input as it came and casts
-  // it again (`Float8Linear`).
-  // The input serves the gradient of the weight: frozen weights without an adapter need none. Behind dropout each adapter
-  // has a copy of its own, with a mask of a byte an element; PEFT has an adapter for each of `projections`.
+  // Kept input of a linear layer of `bytes` bytes, which the weight gradient needs. With fp8 it is one byte
+  // per element, except in TorchAO, which keeps the uncast input (`Float8Linear`). Frozen weights without an
+  // adapter need no input. With dropout each adapter has a copy of its input, with a mask of one byte per
+  // element; PEFT has one adapter per projection (`projections`).
   [[nodiscard]] double linear_input(double bytes, bool fp8_linear, bool adapter,
                                     double projections = 1) const {
     const Adapters& adapters = layout_.layer.adapters;
@@ -75,50 +77,53 @@ class ActivationCount {
                         rule_of(layout_).fp8.linears != Fp8Linears::torch_ao;
     return narrow ? bytes / element_ : bytes;
   }
-  // What an activation needs in the backward pass.
+  // Kept input of an activation function.
   [[nodiscard]] double activation_inputs(double bytes) const {
     return layout_.layer.narrow_activation_inputs ? bytes / element_ : bytes;
   }
-  // Of whatever mixes tokens; none without a mixer.
+  // Kept tensors of the mixer; 0 without a mixer.
   [[nodiscard]] double attention() const;
-  // Results of the projection, of the convolution, of the scan and of the norm behind it.
+  // Results of the projection, the convolution, the scan and the norm after it.
   [[nodiscard]] double state_results() const {
     return is_recurrent(model_.mixer) ? tokens_ * element_ / tp_ * as_double(state_parts(model_).kept) : 0;
   }
-  // Residual streams that either part of a layer mixes; of one stream, its own input is all.
+  // Residual streams that each part of a layer mixes; 0 for one stream, where the input of the part is
+  // enough.
   [[nodiscard]] double streams() const {
     return model_.residual_streams > 1 ? as_double(model_.residual_streams) * hidden() : 0;
   }
+  // Kept tensors of a feed-forward layer or of experts.
   [[nodiscard]] double ffn(bool experts) const;
-  // What selective recomputation of `modules` does not keep.
+  // Bytes that selective recomputation of `modules` does not keep.
   [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const;
-  // What the host holds of them. What is computed again is on neither side.
+  // Bytes offloaded to the host. Recomputed tensors are neither kept nor offloaded.
   [[nodiscard]] double offloaded(const OffloadedModules& modules, const Recomputation& recompute,
                                  bool experts) const;
-  // What full recomputation keeps all the same, and not on the host. Without the input of a layer.
+  // Bytes that full recomputation keeps on the device nevertheless, without the input of a layer.
   [[nodiscard]] double kept_results(const Recomputation& recompute) const;
-  // Results of matrix products that per-op selective recomputation keeps: of every second one (TorchTitan).
+  // GEMM results that per-operator selective recomputation keeps: those of every second GEMM (TorchTitan).
   [[nodiscard]] double kept_products(bool experts) const;
-  // What the forward pass of a dense layer needs beside what stays, and frees again: its input gathered from the
-  // tensor-parallel ranks and its result before that is spread, unless transfers run beside products, and the wide
-  // tensors of the FFN.
+  // Temporary memory of the forward pass of a dense layer: its input gathered from the tensor-parallel ranks
+  // and its result before it is scattered (unless these transfers overlap GEMMs), and the wide tensors of the
+  // FFN.
   [[nodiscard]] double forward_leaves() const {
     return (layout_.layer.overlap.tensor_parallel ? 0 : 2 * whole_hidden()) +
            (model_.gated_ffn ? 3 : 2) * tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
   }
-  // A tensor of the width of the model that sequence parallelism does not spread.
+  // A tensor of the model width where the tokens are not split.
   [[nodiscard]] double whole_hidden() const { return tokens_ * as_double(model_.hidden_size) * element_; }
-  // Whole tensors that exist while a part of a layer runs backward, if sequence parallelism spreads those that are kept:
-  // its input and its gradient, gathered again, and the gradient of the input before it is spread. Transfers that run
-  // beside products need no place for the last one.
+  // Whole tensors during the backward of a part of a layer, where sequence parallelism splits the kept ones:
+  // its input and output gradient, gathered again, and the input gradient before it is scattered. Transfers
+  // that overlap GEMMs do not need the last one.
   [[nodiscard]] double gathered_in_backward() const {
     if (tp_ <= 1 || !layout_.layer.sequence_parallel) return 0;
     return (layout_.layer.overlap.tensor_parallel ? 2 : 3) * whole_hidden();
   }
-  // The input of the vocabulary layer, where it is gathered from the ranks and kept for the gradient of its weights.
+  // The gathered input of the vocabulary layer, kept for the gradient of its weights.
   [[nodiscard]] double gathered_head_input() const {
     return tp_ > 1 && layout_.layer.sequence_parallel && !layout_.layer.frozen_base ? whole_hidden() : 0;
   }
+  // Elements (not bytes) of the logits on this rank.
   [[nodiscard]] double logits(double vocab) const { return tokens_ * vocab / tp_; }
 
  private:
@@ -128,7 +133,7 @@ class ActivationCount {
   double element_, tp_, tokens_, norm_tokens_;
 };
 
-// Activations of layers; those that are alike are counted once.
+// Kept activations of all layers; equal layers are counted once.
 class KeptActivations {
  public:
   KeptActivations(const ActivationCount& count, const Transformer& model, const Layout& layout)
@@ -139,18 +144,19 @@ class KeptActivations {
       of_experts_[experts] = count_layer(count, experts);
     }
   }
-  // Without recomputation.
+  // Bytes of a layer without recomputation.
   [[nodiscard]] double whole(std::int64_t layer) const { return of_layer(layer).whole; }
-  // From forward to backward, by layer `in_chunk` of its chunk; without what modules leave to the host.
+  // Bytes from forward to backward, for a layer with index `in_chunk` in its chunk; without offloaded
+  // modules.
   [[nodiscard]] double of(std::int64_t layer, std::int64_t in_chunk) const;
-  // What modules of a layer leave to the host.
+  // Bytes of a layer that modules offload to the host.
   [[nodiscard]] double offloaded(std::int64_t layer, std::int64_t in_chunk) const {
     return is_recomputed(layout_, in_chunk) ? 0 : of_layer(layer).offloaded;
   }
 
  private:
   struct OfLayer {
-    double whole = 0, kept = 0, offloaded = 0;  // the last of what is kept
+    double whole = 0, kept = 0, offloaded = 0;  // offloaded: part of kept
   };
   [[nodiscard]] OfLayer count_layer(const ActivationCount& count, bool experts) const;
   [[nodiscard]] double kept(const ActivationCount& count, bool experts, double whole) const;
@@ -163,7 +169,8 @@ class KeptActivations {
   const Transformer& model_;
   const Layout& layout_;
   std::array<OfLayer, 2> of_experts_{};  // [has experts]
-  std::vector<OfLayer> of_kinds_;        // of a model that has kinds
+  std::vector<OfLayer> of_kinds_;        // by kind, for models with kinds
+  // Bytes of a fully recomputed layer.
   double recomputed_ =
       (layout_.layer.recompute.kept_by_host.input ? 0 : count_.layer_input()) /
           static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers)) +

@@ -4,6 +4,7 @@
 
 namespace stepcast::detail {
 
+// Divisors come in pairs: small and n / small.
 std::string nearest_divisors(std::int64_t n, std::int64_t wanted) {
   std::int64_t below = 0, above = 0;
   for (std::int64_t small = 1; small <= n / small; ++small) {

@@ -1,4 +1,4 @@
-// Numbers that divide, for the advice of checks: "3 or 5".
+// Nearest divisors and multiples, for the advice of checks: "3 or 5".
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace stepcast::detail {
 
-// The divisors of `n` next to `wanted`: the largest below and the smallest above. n, wanted > 0.
+// The divisors of `n` next to `wanted`: the largest one up to it and the smallest one from it on. n, wanted >
+// 0. O(sqrt(n)).
 [[nodiscard]] std::string nearest_divisors(std::int64_t n, std::int64_t wanted);
 // The multiples of `step` next to `wanted`, without 0. step, wanted > 0.
 [[nodiscard]] std::string nearest_multiples(std::int64_t step, std::int64_t wanted);

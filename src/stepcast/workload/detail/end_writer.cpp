@@ -1,4 +1,4 @@
-// What stands before the first layer and behind the last one: embedding; final norm, logits and loss.
+// Work before the first layer and after the last one: embedding; final norm, logits and loss.
 #include "stepcast/workload/detail/end_writer.h"
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 namespace stepcast::detail {
 
+// A row-split lookup, summed over the tensor-parallel ranks.
 WorkList EndWriter::embedding(Direction direction) const {
   WorkList list;
   list.reserve(4);
@@ -38,7 +39,7 @@ WorkList EndWriter::embedding(Direction direction) const {
   return list;
 }
 
-// Of all layers at once: one looked up, and one projected from the embedding.
+// The per-layer vectors of all layers at once: a lookup, and a projection from the embedding.
 void EndWriter::vectors_of_layers(WorkList& list, Direction direction) const {
   const std::int64_t width = model_.n_layers * model_.vector_of_layer, h = model_.hidden_size;
   const Linear projection{.name = "layer_vectors",
@@ -86,6 +87,7 @@ void EndWriter::add_own_vector(WorkList& list, Direction direction) const {
   residual(list, direction);
 }
 
+// With fewer predicted tokens than tokens, the tokens are gathered after the final norm.
 WorkList EndWriter::head(Direction direction) const {
   WorkList list;
   list.reserve(8);
@@ -107,7 +109,7 @@ WorkList EndWriter::head(Direction direction) const {
     add_linear(list, {"logits", {}, {}, {}, t, vocab, h, model_.head_bias, fp8});
     list.push_back({"cross_entropy", loss});
     if (tp_ > 1) {
-      // Maximum, predicted logit and sum of exponentials of every token, in fp32.
+      // Per token: maximum, predicted logit and sum of exponentials, in fp32.
       list.push_back(
           {"reduce_loss",
            Transfer{CollectiveOp::all_reduce, GroupKind::tensor, Bytes{static_cast<double>(t) * 4}}, 3});
@@ -144,9 +146,10 @@ WorkList EndWriter::head(Direction direction) const {
   return list;
 }
 
-// Every layer that predicts a further token has a final norm, logits and a loss as the last layer has, with the same
-// output matrix. In front of it stand norms of the hidden state and of the embedding of the next token, and a projection
-// of both (DeepSeek-V3 2024, section 2.2; Megatron Core, MultiTokenPredictionLayer and GPTModel._postprocess).
+// Every layer that predicts a further token has a final norm, logits and a loss like the last layer, with the
+// same output matrix. Before it are norms of the hidden state and of the embedding of the next token, and a
+// projection of both (DeepSeek-V3 2024, section 2.2; Megatron Core, MultiTokenPredictionLayer and
+// GPTModel._postprocess).
 void EndWriter::predict_further_tokens(WorkList& list, Direction direction) const {
   const std::int64_t n = model_.n_multi_token_prediction_layers, h = model_.hidden_size;
   if (n == 0) return;
@@ -209,7 +212,7 @@ LayerWork EndWriter::embedding() const {
   return work;
 }
 
-// A tied output matrix is the embedding's; where it lies on another stage, step_work() counts its copy.
+// A tied output matrix belongs to the embedding; step_work() counts the copy on another stage.
 LayerWork EndWriter::head() const {
   if (model_.network) return {};
   const ParameterCount count = head_parameter_count(model_);
@@ -218,7 +221,7 @@ LayerWork EndWriter::head() const {
   work.backward = head(Direction::backward);
   capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
   capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
-  // What stands in front of the output matrix, and biases.
+  // Parameters other than the output matrix.
   const std::int64_t matrix = model_.tied_embeddings ? 0 : model_.vocab_size * model_.hidden_size;
   work.dense_parameters = static_cast<double>(count.norms + count.head - matrix);
   if (!model_.tied_embeddings) work.dense_parameters += word_embedding_parameters();

@@ -19,10 +19,10 @@
 namespace stepcast::detail {
 namespace {
 
-// What the host does for the attention of an eager layer with experts besides launching its kernels, in launches.
-// docs/constants.md says how they were chosen.
+// Host work of the attention of an eager layer with experts in addition to launches, in launches.
+// docs/constants.md explains their choice.
 constexpr double kHostOfAttention = 150, kHostOfAttentionGradient = 210;
-// Operators that the host runs for a micro-batch besides those of layers: batch, loss, exchange with other stages.
+// Host operators per micro-batch outside of layers: batch, loss, communication with other stages.
 constexpr double kOperatorsOfMicroBatch = 115;
 
 }  // namespace
@@ -115,7 +115,7 @@ void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction dir
   const bool mixes = model_.mixer != Mixer::none;
   const bool norm_in_front = model_.norms_per_layer > (mixes ? 1 : 0);
   const bool norm_behind = model_.norms_per_layer > (mixes ? 3 : 1);
-  // Of experts beside a dense part: in front of the experts, and behind either (Gemma 4).
+  // Norms around experts with a parallel dense part: before the experts, and after both (Gemma 4).
   const double between =
       variant.experts
           ? static_cast<double>(std::max<std::int64_t>(0, model_.norms_per_layer - 4)) * norm_tokens_
@@ -137,13 +137,13 @@ void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction dir
   residual(list, direction);
 }
 
-// What runs again before the gradients of a layer.
+// The work that is repeated before the gradients of a layer.
 void LayerLists::recompute(WorkList& backward, const WorkList& forward, const LayerVariant& variant) const {
   if (variant.recomputed) {
     backward = forward;
     const LayerResults& kept = layout_.layer.recompute.kept;
-    // A compiler drops the last product, whose result the backward pass needs only where a norm is behind it, or the
-    // scores of experts.
+    // A compiler drops the last GEMM: the backward pass needs its result only for a norm after it, or for
+    // expert scores.
     const bool drops_last = rule_of(layout_).layers.one_program && model_.norms_per_layer <= 2;
     std::erase_if(backward, [&](const WorkItem& item) {
       switch (item.role) {
@@ -160,10 +160,10 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
   } else if (layout_.layer.recompute.kind == Recompute::selective) {
     recompute_modules(backward, variant);
   } else if (layout_.layer.recompute.kind == Recompute::selective_ops) {
-    // Results of attention and of every second product are kept: norms, activation and half of the products
-    // run again, and what tokens do between the router and the sum of what their experts say.
+    // Results of attention and of every second GEMM are kept. Repeated are norms, activation, the other
+    // GEMMs, and all token operations between the router and the sum of expert results.
     bool keep = true;
-    const WorkItem* weight = nullptr;  // dequantised for the product behind it
+    const WorkItem* weight = nullptr;  // dequantised for the next GEMM
     for (const WorkItem& item : forward) {
       if (item.role == ItemRole::dequantise) {
         weight = &item;
@@ -202,7 +202,8 @@ void LayerLists::layer_backward(WorkList& backward, const LayerVariant& variant)
   capture(backward, attention_gradient_begin, in_graph.attention);
 }
 
-// The layers of a stage have a part each, so that long layers hide it: the host runs ahead over all of them.
+// Each layer of a stage gets an equal part of this host work: the host runs ahead over all layers, so that
+// long layers hide it.
 void LayerLists::add_part_of_micro_batch(WorkList& list) const {
   if (!layout_.layer.operator_launches || layout_.layer.cuda_graphs.full_iteration) return;
   const double layers = as_double(model_.n_layers) / as_double(layout_.degrees.pipeline);
@@ -210,6 +211,7 @@ void LayerLists::add_part_of_micro_batch(WorkList& list) const {
   list.back().count = std::max<std::int64_t>(1, rounded(kOperatorsOfMicroBatch / layers));
 }
 
+// Parameters of a layer on this rank, all and trained.
 void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) const {
   std::int64_t example = 0;  // a layer of this kind
   while (example + 1 < model_.n_layers && model_.has_experts(example) != variant.experts) ++example;
@@ -245,7 +247,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   }
   LayerWork work;
   work.recomputed = variant.recomputed;
-  // Room for nearly every layer: lists are written again for every layout that is asked for.
+  // Enough for nearly every layer; lists are written for every new layout.
   work.forward.reserve(24);
   work.backward.reserve(variant.recomputed ? 56 : 32);
   layer_forward(work.forward, variant);
@@ -256,6 +258,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   if (variant.holds_back_weight_gradients) {
     work.held_back = ExpertWriter::take_weight_gradients(backward, 0);
   } else if (variant.experts && ExpertWriter{*this}.delays_weight_gradients()) {
+    // Delayed weight gradients go to the end, after the experts' gradients have been sent.
     std::size_t behind_experts = backward.size();
     while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
     const WorkList weights = ExpertWriter::take_delayed_weight_gradients(backward, behind_experts);

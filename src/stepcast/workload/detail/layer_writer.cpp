@@ -9,13 +9,14 @@
 namespace stepcast::detail {
 namespace {
 
-// Transformer Engine cuts a product into this many parts to sum them over the tensor-parallel group one by one
-// (num_splits of its userbuffer configurations).
+// Number of parts into which Transformer Engine splits a GEMM to sum them over the tensor-parallel group one
+// by one (num_splits of its userbuffer configurations).
 constexpr std::int64_t kPartsOfReduction = 4;
 
-// Where whole operators are counted (LayerChoices::operator_launches): launches that make up one.
+// Where whole operators are counted (LayerChoices::operator_launches): launches per operator.
 constexpr double kLaunchesOfOperator = 90;
 
+// An operation that is known only by its bytes.
 Operation amount(double bytes_read, double bytes_written, KernelClass kernel_class, DType dtype) {
   return {AmountShape{.bytes_read = bytes_read, .bytes_written = bytes_written, .kernel_class = kernel_class},
           dtype};
@@ -71,10 +72,10 @@ void LayerWriter::add_norm(WorkList& list, std::string_view name, Direction dire
                              dtype_, direction)});
 }
 
-// What quantising an operand costs beside its product. The times of single products in fp8 hold the cast of
-// their first operand (docs/kernels.md); that of the weight gradient stands for the transposed copies that the
-// other casts write. Left is what dynamic scaling reads to find the maximum. Products of experts and weights are
-// cast by kernels of their own, into the operand and its transpose.
+// Cost of quantising an operand in addition to its GEMM. The times of single GEMMs in fp8 include the cast of
+// their first operand (docs/kernels.md); the cast included in the weight gradient covers the transposed
+// copies that the other casts write. Only the reads of dynamic scaling to find the maximum remain. GEMMs of
+// experts and weights are cast by separate kernels, into the operand and its transpose.
 void LayerWriter::add_cast(WorkList& list, std::string_view name, double elements, bool in_product,
                            bool of_kernel) const {
   const Fp8Recipe& recipe = layout_.layer.precision.fp8;
@@ -91,7 +92,7 @@ DType LayerWriter::narrow_type() const {
   return layout_.layer.precision.fp8.scaling == Fp8Scaling::blockwise ? DType::fp8_block : DType::fp8;
 }
 
-// A kernel for every matrix that the framework has.
+// One kernel per matrix of the framework.
 void LayerWriter::add_dequantisation(WorkList& list, const Linear& linear) const {
   if (frozen_.stored <= 0) return;
   const std::int64_t matrices = adapted_projections(linear.role);
@@ -127,7 +128,7 @@ void LayerWriter::add_linear(WorkList& list, const Linear& linear) const {
   launch_as_one(list, linear.parts);
 }
 
-// However many parts Transformer Engine cuts a product into, they are one operator.
+// The parts of a GEMM in Transformer Engine are one operator.
 void LayerWriter::launch_as_one(WorkList& list, std::int64_t parts) const {
   if (parts > 1 && layout_.layer.operator_launches) list.back().captured = true;
 }
@@ -167,7 +168,7 @@ void LayerWriter::add_linear_gradients(WorkList& list, const Linear& linear, Edg
   const DType compute = fp8 ? narrow_type() : dtype_;
   const auto experts = static_cast<double>(linear.experts);
   const bool split = tp_ > 1 && linear.experts == 1;
-  // The gradient of a row-split product's output has to be complete on every rank first.
+  // The gradient of the output of a row-split GEMM must first be complete on every rank.
   if (split && edge == Edge::row && layout_.layer.sequence_parallel)
     gather_tokens(list, "gather_output_gradient", layout_.layer.overlap.tensor_parallel, fp8);
   if (fp8) {
@@ -175,11 +176,11 @@ void LayerWriter::add_linear_gradients(WorkList& list, const Linear& linear, Edg
              linear.experts == 1, linear.gradient_of_kernel);
   }
   const bool asynchronous = layout_.layer.overlap.sequence_parallel_weight_gradient;
-  // The weight gradient of a column-split product needs the whole input again.
+  // The weight gradient of a column-split GEMM needs the whole input again.
   const bool frozen = layout_.layer.frozen_base;
   if (split && edge == Edge::column && layout_.layer.sequence_parallel && !frozen)
     gather_tokens(list, "gather_input_again", asynchronous, fp8);
-  // Without a weight gradient that the sum of the parts could run beside, it is pipelined with the product.
+  // Without a weight gradient to overlap, the reduction of the parts is pipelined with the GEMM.
   const bool pipelined = frozen && split && edge == Edge::column && layout_.layer.sequence_parallel &&
                          layout_.layer.overlap.tensor_parallel;
   if (pipelined) add_part_of_reduction(list, "reduce_input_gradient", true);
@@ -205,8 +206,8 @@ void LayerWriter::add_linear_gradients(WorkList& list, const Linear& linear, Edg
   add_weight_gradient(list, linear);
 }
 
-// With overlap of tensor-parallel transfers a product starts on its first part: one of tp parts stays
-// exposed, the others travel beside the product.
+// With overlap of tensor-parallel transfers a GEMM starts with its first part: one of tp parts is exposed,
+// the others overlap the GEMM.
 void LayerWriter::add_overlapped(WorkList& list, std::string_view name, double message) const {
   constexpr CollectiveOp op = CollectiveOp::all_gather;
   const auto parts = static_cast<double>(tp_);
@@ -235,7 +236,7 @@ std::int64_t LayerWriter::parts_of_gathered() const {
   return layout_.layer.overlap.tensor_parallel && layout_.layer.sequence_parallel ? tp_ : 1;
 }
 
-// Each part of the product is reduced while the next one is computed: the last is exposed.
+// Each part of the GEMM is reduced while the next one is computed; the last one is exposed.
 void LayerWriter::add_part_of_reduction(WorkList& list, std::string_view name, bool beside) const {
   constexpr auto kParts = static_cast<double>(kPartsOfReduction);
   const double message = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
@@ -252,7 +253,7 @@ void LayerWriter::add_row_product(WorkList& list, Linear linear, std::string_vie
     if (!reduction.empty()) reduce_tokens(list, reduction, false);
     return;
   }
-  // Casts of the operand come first.
+  // The casts of the operand come first.
   linear.parts = kPartsOfReduction;
   WorkList product;
   add_linear(product, linear);
@@ -281,7 +282,7 @@ void LayerWriter::residual(WorkList& list, Direction direction) const {
     add_elementwise(list, "dropout_gradient", ElementwiseFunction::dropout, elements, 1, 1,
                     Direction::backward);
   }
-  // Both branches of the residual meet.
+  // The gradients of both branches of the residual are added.
   add_elementwise(list, "residual_gradient_add", ElementwiseFunction::residual_add, elements, 2, 1,
                   Direction::backward);
 }
@@ -290,8 +291,8 @@ void LayerWriter::capture(WorkList& list, std::size_t first, bool captured) {
   for (std::size_t i = first; captured && i < list.size(); ++i) list[i].captured = true;
 }
 
-// A product of all streams gives the weights of three mixes (in front of the part, of its result, and among the streams,
-// balanced by iterations in one kernel); then the mixes.
+// A GEMM over all streams gives the weights of three mixes (into the part, of its result, and among the
+// streams, normalised by iterations in one kernel); then the mixes are applied.
 void LayerWriter::mix_streams(WorkList& list, Direction direction) const {
   const double streams = as_double(model_.residual_streams);
   const std::int64_t weights = (2 + model_.residual_streams) * model_.residual_streams;
@@ -310,7 +311,7 @@ void LayerWriter::mix_streams(WorkList& list, Direction direction) const {
     add_elementwise(list, "write_streams", ElementwiseFunction::other, elements, streams + 1, streams);
     return;
   }
-  // Gradients of the streams, and of the weights from the streams themselves.
+  // Gradients of the streams, and of the weights from the streams.
   add_elementwise(list, "write_streams_gradient", ElementwiseFunction::other, elements, 2 * streams + 1,
                   streams + 1, direction);
   add_elementwise(list, "read_streams_gradient", ElementwiseFunction::other, elements, 2 * streams + 1,
@@ -319,7 +320,7 @@ void LayerWriter::mix_streams(WorkList& list, Direction direction) const {
   add_linear_gradients(list, product, Edge::none);
 }
 
-// An operation without work: what the host does besides launching.
+// An operation without GPU work: host work other than launching.
 void LayerWriter::add_host_work(WorkList& list, std::string_view name, double launches) const {
   if (layout_.layer.operator_launches) launches = std::max(1.0, launches / kLaunchesOfOperator);
   if (launches < 1) return;

@@ -1,4 +1,4 @@
-// Types that only matrix products run in: activations and all other work keep Precision::other beside them.
+// Types that only GEMMs support: activations and all other work use Precision::other.
 #pragma once
 
 #include "stepcast/operation/dtype.h"

@@ -14,7 +14,7 @@ namespace stepcast::detail {
 
 namespace {
 
-constexpr std::int64_t kNoGroup = -1;
+constexpr std::int64_t kNoGroup = -1;  // marks a rank outside of all groups
 
 struct AxisName {
   std::string_view name;
@@ -26,6 +26,7 @@ constexpr std::array<AxisName, 5> kAxisNames{{{"tp", Axis::tensor},
                                               {"dp", Axis::data},
                                               {"pp", Axis::pipeline}}};
 
+// The degree of a layout along an axis.
 std::int64_t degree(const Layout& layout, Axis axis) {
   switch (axis) {
     case Axis::tensor: return layout.degrees.tensor;
@@ -43,10 +44,11 @@ RankGrid::RankGrid(std::vector<GridAxis> axes, std::int64_t gpus_per_node)
     : axes_(std::move(axes)), gpus_per_node_(gpus_per_node) {
   on_node_.reserve(axes_.size());
   for (const GridAxis& axis : axes_) n_ranks_ *= axis.size;
-  // Places of a node that the axes so far leave. A node that has room for all ranks, as a slice of a torus, cuts nothing.
+  // Places of a node that the previous axes leave. A node with room for all ranks, such as a slice of a
+  // torus, divides nothing.
   std::int64_t left = std::min(gpus_per_node, n_ranks_);
   for (const GridAxis& axis : axes_) {
-    // An axis without ranks: the grids of a layout then differ in size, which place() says.
+    // An axis without ranks: the two grids of a layout then differ in size, which place() reports.
     const std::int64_t here = std::max<std::int64_t>(1, std::min(left, axis.size));
     on_node_.push_back(here);
     if (left % here != 0 || axis.size % here != 0) nodes_fit_ = false;
@@ -116,9 +118,10 @@ GroupPlacement RankGrid::enumerate(const std::vector<bool>& mask) const {
     ranks_per_group *= in_period_[i];
     periods_per_group *= axes_[i].size / in_period_[i];
   }
-  // A group of many periods lies on each as on the first; two of them show that it goes over several nodes.
+  // A group of several periods has the same placement in each; two periods suffice to see that it spans
+  // several nodes.
   const std::int64_t looked_at = std::min<std::int64_t>(2, periods_per_group);
-  // A group is named by its rank that has place 0 along every axis that varies.
+  // The name of a group is its rank with place 0 along every varying axis.
   std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(period_ * looked_at));
   for (std::int64_t rank = 0; rank < period_ * looked_at; ++rank) {
     std::int64_t name = rank % period_, stride = 1;
@@ -155,7 +158,7 @@ GroupPlacement RankGrid::pipeline_pair(std::int64_t from, std::int64_t to) const
     pair.rail_aligned = !crosses || from % on_node == to % on_node;
     return pair;
   }
-  // Stages of different periods lie on their nodes as those of two neighbours do.
+  // Stages of different periods have the same placement as those of two neighbouring periods.
   const bool crosses = from / stages_in_period_ != to / stages_in_period_;
   from %= stages_in_period_;
   to = to % stages_in_period_ + (crosses ? stages_in_period_ : 0);
@@ -177,7 +180,7 @@ GroupPlacement RankGrid::pipeline_pair(std::int64_t from, std::int64_t to) const
 
 GroupPlacement RankGrid::summarize(const std::vector<std::int64_t>& group_of_rank,
                                    std::int64_t ranks_per_group) const {
-  // By group, of each in ascending order.
+  // Counting sort of ranks by group, ascending within each.
   std::vector<std::size_t> next(group_of_rank.size() + 1, 0);
   for (const std::int64_t group : group_of_rank)
     if (group != kNoGroup) ++next[static_cast<std::size_t>(group) + 1];
@@ -209,7 +212,7 @@ Result<std::vector<Axis>> parse_rank_order(const Layout& layout) {
     const auto* named = std::ranges::find(kAxisNames, word, &AxisName::name);
     if (named == kAxisNames.end() || std::ranges::find(order, named->axis) != order.end()) return wrong();
     order.push_back(named->axis);
-    if (end + 1 == rest.size()) return wrong();  // ends with '-'
+    if (end + 1 == rest.size()) return wrong();  // trailing '-'
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   for (const AxisName& a : kAxisNames) {
@@ -222,7 +225,7 @@ Result<std::vector<Axis>> parse_rank_order(const Layout& layout) {
 
 Result<std::vector<GridAxis>> dense_axes(const Layout& layout, const std::vector<Axis>& order) {
   std::vector<GridAxis> axes;
-  axes.reserve(order.size() + 1);  // context and data may be cut in two; experts have no axis
+  axes.reserve(order.size() + 1);  // context and data may be in two parts; experts have no axis
   std::int64_t left = layout.shard_group();
   for (const Axis axis : order) {
     if (axis == Axis::expert) continue;

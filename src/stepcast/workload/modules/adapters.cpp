@@ -1,4 +1,4 @@
-// Low-rank adapters beside the products of a layer whose own weights are frozen.
+// Low-rank adapters on the GEMMs of a layer with frozen weights.
 #include <cstdint>
 
 #include "stepcast/workload/detail/layer_writer.h"
@@ -19,16 +19,16 @@ bool LayerWriter::has_adapter(ItemRole linear) const {
   }
 }
 
-// Products that `linear` stands for, each with an adapter.
+// Number of separate GEMMs that `linear` represents, each with an adapter.
 std::int64_t LayerWriter::adapted_projections(ItemRole linear) const {
   if (!rule_of(layout_).layers.adapts_each_projection) return 1;
   if (linear == ItemRole::qkv) return 3;
   return linear == ItemRole::ffn_up && model_.gated_ffn ? 2 : 1;
 }
 
-// A rank's share of an adapter follows the product beside it: column-split ones split the rows of the second
-// matrix, row-split ones the columns of the first. What travels in between is as wide as the rank; the result of
-// a row-split one is exchanged, so that every rank has its tokens whole.
+// The split of an adapter follows its GEMM: a column split divides the rows of the second matrix, a row split
+// the columns of the first. The intermediate tensor is as wide as the adapter rank. The result of a row split
+// is redistributed by an all-to-all, so that every rank has whole vectors of its tokens.
 void LayerWriter::add_adapter(WorkList& list, const Linear& linear, Edge edge) const {
   if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
@@ -57,6 +57,7 @@ void LayerWriter::add_adapter(WorkList& list, const Linear& linear, Edge edge) c
   add_elementwise(list, "adapter_add", ElementwiseFunction::add, static_cast<double>(t * n), 2, 1);
 }
 
+// The gradients in reverse order, with the same splits.
 void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const {
   if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
@@ -92,7 +93,7 @@ void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Ed
   list.back().count = parts;
 }
 
-// Of one rank and layer.
+// Adapter parameters per rank and layer.
 double LayerWriter::adapter_parameters(bool experts) const {
   const Adapters& adapters = layout_.layer.adapters;
   if (adapters.rank == 0) return 0;

@@ -1,5 +1,5 @@
-// Multi-head attention, and what all kinds of attention share: rotation, scores and values by flash kernels or written out,
-// and context parallelism.
+// Multi-head attention, and the parts shared by all kinds of attention: rotation, scores and values by flash
+// kernels or separate operations, and context parallelism.
 #include <algorithm>
 #include <string>
 
@@ -24,10 +24,12 @@ using detail::Linear;
 using detail::rounded;
 using detail::share;
 
+// Elements of queries and keys on this rank.
 double queries_keys(const LayerWriter& w) {
   return static_cast<double>(w.tokens() * (w.heads() + w.kv_heads()) * w.model().qk_head_dim());
 }
 
+// Rotary position encoding of `elements` elements.
 void rotate(const LayerWriter& w, WorkList& list, double elements, std::string_view name,
             Direction direction) {
   const bool fused = w.layout().layer.fused.rotary || w.layout().layer.fused.compiled;
@@ -36,10 +38,11 @@ void rotate(const LayerWriter& w, WorkList& list, double elements, std::string_v
                                      .elements = rounded(elements),
                                      .inner = w.model().qk_head_dim()},
                                     w.dtype(), direction)});
-  // Written out it is one more operator of the host, for which nothing but its launches is known elsewhere.
+  // Unfused rotation is one more operator for the host; without operator counts only its launches are known.
   if (!fused && w.layout().layer.operator_launches) w.add_host_work(list, "rotary_on_host", 1);
 }
 
+// The attention shape of a whole sequence on this rank's heads, with packing, cross-attention and windows.
 AttentionShape shape_of(const LayerWriter& w, const AttentionModule& attention, const LayerVariant& variant) {
   AttentionShape shape;
   shape.batch = w.layout().batch.micro_batch_sequences;
@@ -61,6 +64,7 @@ AttentionShape shape_of(const LayerWriter& w, const AttentionModule& attention, 
   return shape;
 }
 
+// Unfused attention: scores, mask, softmax, dropout and weighted values.
 void write_out(const LayerWriter& w, WorkList& list, Direction direction) {
   const std::int64_t batch = w.layout().batch.micro_batch_sequences * w.heads();
   const std::int64_t s =
@@ -78,7 +82,7 @@ void write_out(const LayerWriter& w, WorkList& list, Direction direction) {
       .batch = batch, .m = queries, .n = w.model().value_head_dim(), .k = s, .layout = GemmLayout::nn};
   const Operation softmax{SoftmaxShape{.kind = kind, .rows = batch * queries, .cols = s}, w.dtype(),
                           direction};
-  // Queries by the vectors of 2 s distances, shifted so that columns are keys again.
+  // Queries times the vectors of 2 s distances, shifted so that columns are keys again.
   const bool relative = w.model().position == PositionEncoding::relative;
   const GemmShape by_distances{
       .batch = batch, .m = queries, .n = 2 * s, .k = w.model().qk_head_dim(), .layout = GemmLayout::tn};
@@ -118,9 +122,9 @@ void write_out(const LayerWriter& w, WorkList& list, Direction direction) {
   list.push_back({"scores_gradient", gemm(by_keys, w.dtype(), Direction::backward)});
 }
 
-// Keys and values go around while every rank works on those it has. Causal masks are balanced by giving
-// every rank an early and a late part: one step on its own part, cp - 1 steps on half of the pairs. Of packed rows every
-// sequence is dealt out so.
+// Ring attention: keys and values are passed around while every rank processes those that it has. Causal
+// masks are balanced: every rank has an early and a late part, with one step on its part and cp - 1 steps on
+// half of the pairs. In packed rows every sequence is distributed like this.
 void attend_in_ring(const LayerWriter& w, WorkList& list, AttentionShape own, Direction direction) {
   own.query_length = own.key_length = share(own.query_length, w.cp());
   AttentionShape other = own;
@@ -130,7 +134,7 @@ void attend_in_ring(const LayerWriter& w, WorkList& list, AttentionShape own, Di
                             static_cast<double>(own.head_dim + w.model().value_head_dim()) *
                             w.element_bytes();
   const bool forward = direction == Direction::forward;
-  // Backward also carries the gradients of keys and values along.
+  // Backward also passes on the gradients of keys and values.
   const Transfer step{CollectiveOp::send_receive, GroupKind::context, Bytes{key_values * (forward ? 1 : 2)}};
   const std::string_view name = forward ? "attention" : "attention_gradient";
   list.push_back({"exchange_keys_values", step, 1, true});
@@ -150,7 +154,7 @@ void attend_in_ring(const LayerWriter& w, WorkList& list, AttentionShape own, Di
   }
 }
 
-// Where one rank has the whole sequence.
+// Fused attention where one rank has the whole sequence.
 void attend_whole(const LayerWriter& w, WorkList& list, std::string_view name, const Operation& kernel) {
   const bool forward = kernel.direction == Direction::forward;
   const std::int64_t inputs =
@@ -167,12 +171,13 @@ void attend_whole(const LayerWriter& w, WorkList& list, std::string_view name, c
     move("unpad_output_gradient", MovementKind::gather, outputs);
   list.push_back({name, kernel});
   list.back().role = ItemRole::attention;
-  // Padded again: zeros, into which the values go; backward joins the three gradients.
+  // The padded result: zeros, then the values are scattered; backward joins the three gradients.
   move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
   move(forward ? "pad_output" : "pad_input_gradients", MovementKind::scatter, forward ? outputs : inputs);
   if (!forward) move("join_gradients", MovementKind::concatenate, inputs);
 }
 
+// The attention operations of this layer, by method and kind of context parallelism.
 void attend(const LayerWriter& w, WorkList& list, const AttentionModule& module, const LayerVariant& variant,
             Direction direction) {
   const bool forward = direction == Direction::forward;
@@ -208,7 +213,7 @@ void attend(const LayerWriter& w, WorkList& list, const AttentionModule& module,
       AttentionShape queries_split = whole;
       queries_split.query_length = share(whole.query_length, w.cp());
       queries_split.causal = false;
-      // A balanced causal split leaves every rank half of the pairs.
+      // A balanced causal split leaves half of the pairs to every rank.
       if (whole.causal) queries_split.key_length = share(whole.key_length, 2);
       const double key_values = static_cast<double>(w.tokens() * w.cp() * whole.key_value_heads) *
                                 static_cast<double>(whole.head_dim + w.model().value_head_dim()) *
@@ -226,14 +231,14 @@ void attend(const LayerWriter& w, WorkList& list, const AttentionModule& module,
   }
 }
 
-// Of the product that makes queries, keys and values.
+// Columns of the GEMM that computes queries, keys, values and gates on this rank.
 std::int64_t projected_columns(const LayerWriter& w) {
   const std::int64_t own = w.model().shares_keys_values || w.model().cross_tokens > 0 ? 0 : w.kv_heads();
   const std::int64_t values = w.model().values_are_keys ? 0 : own * w.model().value_head_dim();
   return (w.heads() + own) * w.model().qk_head_dim() + values + w.heads() * w.model().gates_of_head();
 }
 
-// Keys and values of what cross-attention looks at.
+// The GEMM for keys and values of the cross-attention source.
 Linear cross_projection(const LayerWriter& w) {
   return {.name = "cross_keys_values",
           .input_gradient = "cross_keys_values_input_gradient",
@@ -243,6 +248,7 @@ Linear cross_projection(const LayerWriter& w) {
           .k = w.model().hidden_size};
 }
 
+// Norms of queries and keys, per head or over all heads.
 void add_query_key_norms(const LayerWriter& w, WorkList& list, Direction direction) {
   if (!w.model().qk_norm) return;
   const bool forward = direction == Direction::forward;
@@ -258,7 +264,7 @@ void add_query_key_norms(const LayerWriter& w, WorkList& list, Direction directi
   add(forward ? "key_norm" : "key_norm_gradient", w.tokens(), w.kv_heads());
 }
 
-// The vectors of all distances, for every sequence of a micro-batch as XLNet has it.
+// The GEMM for the vectors of all distances, once per sequence of a micro-batch as in XLNet.
 Linear distance_projection(const LayerWriter& w) {
   return {.name = "distances",
           .input_gradient = "distances_input_gradient",
@@ -284,7 +290,7 @@ std::int64_t AttentionModule::key_value_heads(const Transformer& model) const { 
 
 std::int64_t AttentionModule::query_rank(const Transformer& /*model*/) const { return 0; }
 
-// Keys that an indexer chooses cost as those of a window of as many, wherever they lie.
+// Selected keys cost as much as a window of the same number, wherever they are.
 std::int64_t AttentionModule::seen_keys(const Transformer& model, std::int64_t /*key_length*/,
                                         std::int64_t window_tokens) const {
   return model.sparse_indexer ? model.sparse_indexer->keys_per_query : window_tokens;
@@ -309,7 +315,7 @@ std::int64_t AttentionModule::parameters(const Transformer& model) const {
   if (!model.values_are_keys) columns += model.own_kv_heads() * value_head_dim(model);
   n += model.hidden_size * columns;
   if (model.qkv_bias) n += columns + model.n_heads * model.gates_of_head();
-  // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
+  // A projection of distances, three biases on queries, and vectors that mark tokens of the same segment.
   if (model.position == PositionEncoding::relative)
     n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * query_head_dim(model);
   if (model.qk_norm) {
@@ -322,7 +328,7 @@ std::int64_t AttentionModule::parameters(const Transformer& model) const {
   return model.cross_tokens > 0 ? n + 2 : n;
 }
 
-// Queries and keys with a norm each.
+// Queries and keys, with a norm each.
 std::int64_t AttentionModule::indexer_parameters(const Transformer& model, const SparseIndexer& index) const {
   return model.hidden_size * (index.n_heads + 1) * index.head_dim + 2 * index.head_dim;
 }
@@ -334,7 +340,7 @@ std::pair<double, double> AttentionModule::parameter_bounds(const Transformer& m
   return {std::max(head_dim, static_cast<double>(model.v_head_dim)), 0};
 }
 
-// Queries, keys and values are matrices of their own (Megatron: --muon-split-qkv, its default).
+// Queries, keys and values are separate matrices (Megatron: --muon-split-qkv, its default).
 void AttentionModule::weight_matrices(const Transformer& model, std::int64_t tp, std::int64_t copies,
                                       MatrixSink& matrices) const {
   const std::int64_t h = model.hidden_size, queries = share(model.n_heads, tp) * query_head_dim(model);
@@ -379,7 +385,7 @@ void AttentionModule::project_gradients(const LayerWriter& w, WorkList& list, bo
                          Edge::column);
 }
 
-// A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
+// A parallel residual adds both parts before the reduction (GPT-NeoX): once, after the FFN.
 void AttentionModule::add_output(const LayerWriter& w, WorkList& list, bool fp8) const {
   const Transformer& model = w.model();
   w.add_row_product(list,
@@ -462,7 +468,7 @@ void AttentionModule::add_parameters(const Transformer& model, ParameterCount& c
   if (model.attention_sinks && model.mixer == Mixer::attention) count.attention += model.n_heads;
 }
 
-// With the results of a state mixer that runs beside it, and the norm of both.
+// Includes the results of a parallel state mixer, and the norm of both.
 double AttentionModule::kept(const detail::ActivationCount& count) const {
   const LayerChoices& layer = count.layout().layer;
   return count.state_results() + Indexer::kept(count) + count.streams() + kept_inputs(count) +
@@ -477,7 +483,7 @@ double AttentionModule::kept(const detail::ActivationCount& count) const {
 
 double AttentionModule::kept_inputs(const detail::ActivationCount& /*count*/) const { return 0; }
 
-// Heads of keys and values are copied where there are fewer than tensor-parallel ranks.
+// Key-value heads are replicated where there are fewer than tensor-parallel ranks.
 CachedKeys AttentionModule::cache(const Transformer& model, std::int64_t tp) const {
   const auto width = static_cast<double>(query_head_dim(model) + value_head_dim(model));
   return {static_cast<double>(share(model.kv_heads(), tp)) * width, width};

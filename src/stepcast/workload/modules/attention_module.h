@@ -1,12 +1,13 @@
-// A kind of attention as a module: everything that depends on it, in one class. Its parameters, its work forward and backward,
-// what it keeps for the backward pass, its cache of keys and values, and which models and layouts it can be part of.
+// A kind of attention as a module: its parameters, its forward and backward work, the tensors kept for the
+// backward pass, its cache of keys and values, and the models and layouts that support it.
 //
-//   const AttentionModule& attention = attention_of(model);   // multi-head attention, unless model.attention says otherwise
+//   const AttentionModule& attention = attention_of(model);   // by model.attention; default: multi-head
 //   attention.parameters(model);                              // of one layer
 //   attention.forward(writer, list, variant);
 //
-// A new kind is a file in this folder and a line in attention_modules.def. Multi-head attention is the base class: a kind
-// overrides what it does differently. Modules have no state; sizes come from Transformer::attention, in the order of sizes().
+// To add a kind: a file in this folder and a line in attention_modules.def. Multi-head attention is the base
+// class; a kind overrides the functions in which it differs. Modules have no state. Sizes come from
+// Transformer::attention, in the order of Traits::sizes.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +23,20 @@
 
 namespace stepcast {
 
-// A size that a kind of attention has: its key in descriptions of models and its range.
+// A size of a kind of attention: its key in model descriptions and its range.
 struct AttentionSize {
   std::string_view key;
   std::int64_t smallest = 0, largest = 0;
-  bool required = true;  // configs must name it; otherwise it may be missing, and is 0
+  bool required = true;  // model descriptions must state it; otherwise 0 if missing
 };
 
-// Per token and layer, of one of the tensor-parallel ranks of an engine that generates.
+// Cache of an inference engine, per token and layer, on one tensor-parallel rank.
 struct CachedKeys {
   double elements = 0;    // of keys and values
-  double head_width = 0;  // what one head multiplies: the width of its key and of its value
+  double head_width = 0;  // width of the key and value of one head, for the arithmetic
 };
 
-// Takes the weight matrices of one layer for optimizers that work on whole matrices.
+// Receives the weight matrices of a layer for matrix optimizers.
 class MatrixSink {
  public:
   virtual void add_matrix(std::int64_t rows, std::int64_t columns, std::int64_t copies) = 0;
@@ -44,50 +45,56 @@ class MatrixSink {
   ~MatrixSink() = default;
 };
 
+// Base class of all kinds of attention, implementing multi-head attention.
 class AttentionModule : public LayerModule {
  public:
-  // What differs by a word and not by a computation.
+  // Constant properties of a kind.
   struct Traits {
-    // Presets hold its sizes in the section NAME_attention, which errors name, too. Empty: multi-head attention.
+    // Presets have its sizes in the section NAME_attention, which errors also name. Empty: multi-head
+    // attention.
     std::string_view name = {};
     std::span<const AttentionSize> sizes = {};
-    bool sets_head_dim = false;  // Transformer::head_dim and n_kv_heads mean nothing
-    bool has_qkv = true;         // queries, keys and values come from one product, which may have an adapter
+    bool sets_head_dim = false;  // Transformer::head_dim and n_kv_heads are ignored
+    bool has_qkv = true;         // one GEMM gives queries, keys and values, and may have an adapter
     bool expands_latents =
-        false;  // recomputation can keep narrow vectors in place of queries, keys and values
-    bool splits_context_by_heads = true;  // frameworks gather keys or exchange heads in context parallelism
-    bool indexes_every_layer = false;     // an indexer belongs to all layers, whatever their kinds say
-    bool compresses_keys = false;         // keys of an indexer are compressed as its own are
-    bool clamps_with_sinks = true;        // the FFN of a model with attention sinks clamps, as GPT-OSS does
-    bool is_measured = true;              // its kernels were: a description of such a model needs no note
+        false;  // recomputation can keep latent vectors instead of queries, keys and values
+    // Context parallelism by all-gather of keys or all-to-all of heads is supported.
+    bool splits_context_by_heads = true;
+    bool indexes_every_layer = false;  // all layers have the indexer, regardless of their kinds
+    bool compresses_keys = false;      // keys of the indexer are compressed like those of attention
+    // The FFN of a model with attention sinks clamps its inputs, as in GPT-OSS.
+    bool clamps_with_sinks = true;
+    bool is_measured = true;  // its kernels were measured: descriptions of such models need no note
   };
   explicit constexpr AttentionModule(const Traits& traits) : traits_(traits) {}
 
   [[nodiscard]] constexpr const Traits& traits() const { return traits_; }
 
   // ------------------------------------------------------------------------------------------ description
-  // Elements of a query or key of one head, and of its value.
+  // Elements of a query or key of one head.
   [[nodiscard]] virtual std::int64_t query_head_dim(const Transformer& model) const;
+  // Elements of a value of one head.
   [[nodiscard]] virtual std::int64_t value_head_dim(const Transformer& model) const;
-  // Heads of keys and values that the attention kernels see.
+  // Key-value heads that the attention kernels see.
   [[nodiscard]] virtual std::int64_t key_value_heads(const Transformer& model) const;
-  // Width of the narrow vector that an indexer makes its queries of; 0: the input of the layer.
+  // Width of the latent vector from which an indexer computes its queries; 0: from the input of the layer.
   [[nodiscard]] virtual std::int64_t query_rank(const Transformer& model) const;
-  // Tokens that a query attends to; 0: all before it.
+  // Tokens that a query attends to; 0: all previous ones.
   [[nodiscard]] virtual std::int64_t seen_keys(const Transformer& model, std::int64_t key_length,
                                                std::int64_t window_tokens) const;
-  // Elements of a micro-batch on one rank that rotary positions rotate.
+  // Elements per micro-batch on one rank that rotary encoding rotates.
   [[nodiscard]] virtual double rotated_elements(const detail::LayerWriter& writer) const;
 
   // ------------------------------------------------------------------------------------------- parameters
   void add_parameters(const Transformer& model, ParameterCount& count) const final;
-  // Of one layer, with its indexer and without sinks.
+  // Parameters of one layer, with its indexer and without sinks.
   [[nodiscard]] virtual std::int64_t parameters(const Transformer& model) const;
+  // Parameters of the indexer of one layer.
   [[nodiscard]] virtual std::int64_t indexer_parameters(const Transformer& model,
                                                         const SparseIndexer& index) const;
-  // Upper bounds that cannot overflow: the widths of key and value of a head, and of narrow vectors.
+  // Upper bounds in floating point: summed widths of key and value of a head, and of latent vectors.
   [[nodiscard]] virtual std::pair<double, double> parameter_bounds(const Transformer& model) const;
-  // Of the products in front of the heads, as optimizers see them on one of `tp` ranks.
+  // Adds the matrices before the heads, as split over `tp` ranks.
   virtual void weight_matrices(const Transformer& model, std::int64_t tp, std::int64_t copies,
                                MatrixSink& matrices) const;
 
@@ -96,15 +103,17 @@ class AttentionModule : public LayerModule {
                const detail::LayerVariant& variant) const final;
   void backward(const detail::LayerWriter& writer, WorkList& list,
                 const detail::LayerVariant& variant) const final;
-  // What selective recomputation runs again: queries, keys and values of narrow vectors (expands_latents), and scores that no
-  // fused kernel computes.
+  // The work that selective recomputation repeats: queries, keys and values from latent vectors
+  // (expands_latents).
   virtual void expand(const detail::LayerWriter& writer, WorkList& list, bool fp8) const;
+  // Recomputes unfused scores and softmax.
   static void recompute_core(const detail::LayerWriter& writer, WorkList& list);
 
   // ----------------------------------------------------------------------------------------------- memory
   [[nodiscard]] double kept(const detail::ActivationCount& count) const final;
-  // Of these, what is kept besides queries, keys, values and their result.
+  // The part of kept() other than queries, keys, values and their result.
   [[nodiscard]] virtual double kept_inputs(const detail::ActivationCount& count) const;
+  // Cache on one of `tp` ranks.
   [[nodiscard]] virtual CachedKeys cache(const Transformer& model, std::int64_t tp) const;
 
   // ----------------------------------------------------------------------------------------------- checks
@@ -113,15 +122,15 @@ class AttentionModule : public LayerModule {
 
  protected:
   ~AttentionModule() = default;
-  // Of the product behind the heads, and of gates.
+  // Parameters of the output projection, and of gates.
   [[nodiscard]] std::int64_t output_parameters(const Transformer& model) const;
-  // From the input of the layer to queries, keys and values, and back to its gradient.
+  // The GEMMs from the input of the layer to queries, keys and values, and their gradients.
   virtual void project(const detail::LayerWriter& writer, WorkList& list, bool fp8) const;
   virtual void project_gradients(const detail::LayerWriter& writer, WorkList& list, bool fp8) const;
-  // From the result of the heads to that of the layer.
+  // The output projection, and its gradients.
   virtual void add_output(const detail::LayerWriter& writer, WorkList& list, bool fp8) const;
   virtual void output_gradients(const detail::LayerWriter& writer, WorkList& list, bool fp8) const;
-  // "NAME_attention.KEY" of a value that is out of its range.
+  // Error at "NAME_attention.KEY" for a value outside of its range.
   [[nodiscard]] Status check_size(const Transformer& model, const AttentionSize& size,
                                   std::int64_t value) const;
 
@@ -134,12 +143,14 @@ struct MultiHeadAttention final : AttentionModule {
 };
 inline constexpr MultiHeadAttention kMultiHeadAttention;
 
-// All kinds but multi-head attention, and the one that a model has.
+// All kinds except multi-head attention.
 [[nodiscard]] std::span<const AttentionModule* const> attention_modules();
+// The kind of attention of a model.
 [[nodiscard]] inline const AttentionModule& attention_of(const Transformer& model) {
   return model.attention ? *model.attention.module : kMultiHeadAttention;
 }
-// Of one of attention_modules(): its name and values by its keys, the others 0.
+// The variant of the kind `name` with sizes by key; other sizes are 0. Empty for an unknown name; unknown
+// keys are ignored.
 //
 //   model.attention = attention_named("latent", {{"kv_lora_rank", 512}, {"v_head_dim", 128}});
 [[nodiscard]] AttentionVariant attention_named(

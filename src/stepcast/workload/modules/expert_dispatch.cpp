@@ -1,4 +1,5 @@
-// How tokens get to their experts and back: as calls of their own, beside another micro-batch, or beside shared experts.
+// Dispatch and combine of tokens: exposed, overlapped with another micro-batch, or overlapped with shared
+// experts.
 #include <algorithm>
 #include <array>
 
@@ -8,11 +9,12 @@
 namespace stepcast::detail {
 namespace {
 
-// What the host does for it besides launching, in launches, as in layer_experts.cpp.
-constexpr double kHostOfExchange = 90;  // dispatch or combine, with the counts of tokens that it waits for
-// By this share of an exchange that runs beside other computation the step takes longer all the same. Kernels of a
-// library: the SMs that they keep from products (20 and 32 of 132). All-to-all collectives take theirs from whatever
-// runs, and sort and copy tokens before and after in the stream of the products.
+// Host work of a dispatch or combine in addition to launches, in launches, as in experts.cpp; it includes the
+// token counts that the host waits for.
+constexpr double kHostOfExchange = 90;
+// Share of an overlapped all-to-all that nevertheless extends the step. For the kernels of a library: the SMs
+// that they take from GEMMs (20 and 32 of 132). All-to-all collectives take SMs from any running kernel, and
+// sort and copy tokens before and after in the stream of the GEMMs.
 constexpr double kExposedOfDeepEp = 0.15, kExposedOfHybridEp = 0.24, kExposedOfAllToAll = 0.5;
 
 double exposed_of_overlapped(TokenDispatcher dispatcher) {
@@ -20,6 +22,7 @@ double exposed_of_overlapped(TokenDispatcher dispatcher) {
   return dispatcher == TokenDispatcher::hybridep ? kExposedOfHybridEp : kExposedOfAllToAll;
 }
 
+// Whether a library moves the tokens instead of NCCL.
 bool is_library(TokenDispatcher dispatcher) {
   return dispatcher == TokenDispatcher::deepep || dispatcher == TokenDispatcher::hybridep;
 }
@@ -30,8 +33,8 @@ bool ExpertWriter::permutes_own_tokens() const {
   return layout_.degrees.expert == 1 || !is_library(layout_.layer.dispatcher);
 }
 
-// A library sends a token once to every rank and node that needs it (`scatter` there, `gather` back); all-to-all
-// sends it once per expert, all-gather sends all tokens everywhere.
+// A library sends a token once to every rank and node that needs it (`scatter` for dispatch, `gather` for
+// combine); all-to-all sends it once per expert, all-gather sends all tokens to all ranks.
 Transfer ExpertWriter::exchange(Exchange which, const ExpertFlow& flow) const {
   const TokenDispatcher dispatcher = layout_.layer.dispatcher;
   const bool back = which == Exchange::combine || which == Exchange::dispatch_gradient;
@@ -46,7 +49,7 @@ Transfer ExpertWriter::exchange(Exchange which, const ExpertFlow& flow) const {
   return transfer;
 }
 
-// The exchange of this micro-batch, unless another one is beside it, and what the host does for it.
+// The all-to-all of this micro-batch, unless another one overlaps it, with its host work.
 void ExpertWriter::exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const {
   struct Names {
     std::string_view transfer, host;
@@ -71,9 +74,9 @@ void ExpertWriter::exchange_tokens(WorkList& list, Exchange which, const ExpertF
   list.back().joins = beside_shared;
 }
 
-// All-to-all needs to know from every rank how many tokens go to every expert, 8 bytes each, unless experts are always
-// full; and it moves the scores, in fp32, in a call of their own (Megatron Core, MoEAlltoAllTokenDispatcher). Libraries send
-// both along with the tokens.
+// All-to-all needs the number of tokens per expert from every rank, 8 bytes each, unless experts are always
+// full. It moves the scores, in fp32, in a separate call (Megatron Core, MoEAlltoAllTokenDispatcher).
+// Libraries send both with the tokens.
 void ExpertWriter::add_counts(WorkList& list) const {
   if (layout_.layer.dispatcher != TokenDispatcher::all_to_all || layout_.layer.expert_pads_to_capacity)
     return;
@@ -87,7 +90,7 @@ void ExpertWriter::add_scores(WorkList& list, std::string_view name, const Exper
   list.push_back({name, Transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{4 * flow.busiest}}});
 }
 
-// Up to the second product, with what casts its operands, or from there on.
+// First half: up to the second GEMM, without the casts of its operands; second half: the rest.
 void ExpertWriter::add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const {
   const bool forward = beside == Exchange::dispatch || beside == Exchange::combine;
   const bool first = beside == Exchange::dispatch || beside == Exchange::combine_gradient;
@@ -101,7 +104,7 @@ void ExpertWriter::add_half_of_shared_experts(WorkList& list, Exchange beside, b
   list.insert(list.end(), first ? all.begin() : cut, first ? cut : all.end());
 }
 
-// A layer that is computed again as a whole has no other micro-batch beside it.
+// A layer that is recomputed as a whole does not overlap with another micro-batch.
 bool ExpertWriter::overlaps_exchanges() const {
   const Recomputation& again = layout_.layer.recompute;
   const bool whole =
@@ -114,18 +117,18 @@ bool ExpertWriter::delays_weight_gradients() const {
          !splits_backward(layout_.pipeline.schedule);
 }
 
-// The exchange of one micro-batch beside the computation of another, as Megatron Core runs the forward pass of a layer
-// beside the backward pass of another (TransformerLayerSchedulePlan.run; F forward, B backward, W weight gradients, of
-// attention with router and shared experts and of experts):
+// The all-to-all of one micro-batch overlaps the computation of another, as Megatron Core overlaps the
+// forward pass of one layer with the backward pass of another (TransformerLayerSchedulePlan.run; F forward, B
+// backward, W weight gradients, of attention with router and shared experts, and of experts):
 //
-//   computation  | F attention      | B experts  [W experts] | F experts         | B attention  [W attention] |
-//   exchange     | combine gradient | dispatch ->            | dispatch gradient | combine                    |
+//   computation | F attention      | B experts  [W experts] | F experts         | B attention  [W attention]
+//   all-to-all  | combine gradient | dispatch ->            | dispatch gradient | combine
 //
-// An exchange therefore stands in the list of the pass that it runs beside: those of gradients in the forward pass, those
-// of tokens in the backward pass. Without delay B holds W. With it, the gradients of what was dispatched leave before
-// the weight gradients of experts (half of them runs there: as much arithmetic as in the experts that hide the rest), and
-// those of what was combined, of the layer in front, before the weight gradients of attention (a third: half as long as
-// the attention that hides the rest).
+// So an all-to-all is in the list of the pass that it overlaps: those of gradients in the forward pass, those
+// of tokens in the backward pass. Without delay, B includes W. With delay, the dispatch gradients are sent
+// before the weight gradients of experts (half of the all-to-all overlaps them: they have as much arithmetic
+// as the experts that hide the rest), and the combine gradients of the previous layer before the weight
+// gradients of attention (a third: they take half as long as the attention that hides the rest).
 void ExpertWriter::overlap_exchange(WorkList& list, Exchange which, double share, bool joins) const {
   static constexpr std::array<std::string_view, 4> kNames = {
       "dispatch_tokens_of_other_batch", "combine_tokens_of_other_batch", "dispatch_gradients_of_other_batch",
@@ -134,6 +137,7 @@ void ExpertWriter::overlap_exchange(WorkList& list, Exchange which, double share
                             share, joins);
 }
 
+// A transfer in two items: the exposed share, then the share that overlaps the following work.
 void ExpertWriter::add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
                                              double share, bool joins) const {
   const double exposed = exposed_of_overlapped(layout_.layer.dispatcher);
@@ -147,7 +151,7 @@ void ExpertWriter::add_overlapping_remainder(WorkList& list, std::string_view na
   list.push_back(beside);
 }
 
-// Two streams, one half of the shared experts beside each exchange (--moe-shared-expert-overlap).
+// Two streams: half of the shared experts overlaps each all-to-all (--moe-shared-expert-overlap).
 bool ExpertWriter::overlaps_shared_experts() const {
   return layout_.layer.overlap.shared_experts && model_.moe->n_shared_experts > 0 &&
          layout_.degrees.expert > 1 && !overlaps_exchanges();

@@ -18,23 +18,23 @@ namespace stepcast {
 namespace detail {
 namespace {
 
-// What the host does for the parts of an eager expert layer besides launching their kernels, in launches: Python of
-// router, dispatcher and grouped products, tensors of every expert. docs/constants.md says how they were chosen.
+// Host work of the parts of an eager expert layer in addition to launches, in launches: Python code of
+// router, dispatcher and grouped GEMMs, and per-expert tensors. docs/constants.md explains their choice.
 constexpr double kHostOfRouter = 180, kHostOfRouterGradient = 150;
-constexpr double kHostOfProduct = 130;       // a grouped product, forward or both gradients
+constexpr double kHostOfProduct = 130;       // a grouped GEMM, forward or both gradients
 constexpr double kHostOfNarrowTensor = 1.5;  // an operand of one expert in fp8: quantizer, scales, transpose
-// Where whole operators are counted (LayerChoices::operator_launches): for each operand of an expert, in launches.
+// Where whole operators are counted (LayerChoices::operator_launches): per operand of an expert, in launches.
 constexpr double kHostOfOperand = 60;
 
 }  // namespace
 
-// Tokens are copied once per expert they visit, travel to the ranks of these experts, and come back. The
-// busiest rank, which everybody waits for, has `expert_imbalance` times the mean, or what the capacity leaves of it.
+// Tokens are copied once per expert that they visit, sent to the ranks of these experts, and returned. The
+// busiest rank, which all ranks wait for, has `expert_imbalance` times the mean, limited by the capacity.
 ExpertWriter::ExpertFlow ExpertWriter::expert_flow() const {
   const MixtureOfExperts& moe = *model_.moe;
   ExpertFlow flow;
   flow.tensor_degree = layout_.expert_tensor_degree();
-  // Without sequence parallelism the tokens of a tensor-parallel group are split among its ranks first.
+  // Without sequence parallelism, the tokens of a tensor-parallel group are first divided among its ranks.
   flow.own = as_double(tokens_) / as_double(tp_);
   const double routed = flow.own * as_double(moe.experts_per_token);
   flow.imbalance = kept_imbalance(layout_.layer);
@@ -48,14 +48,14 @@ ExpertWriter::ExpertFlow ExpertWriter::expert_flow() const {
   return flow;
 }
 
-// Without a capacity the host has to know how many tokens every expert gets before it launches what follows; a graph of
-// everything holds the largest sizes instead.
+// Without a capacity, the host must know the number of tokens per expert before it launches the following
+// work; a graph of everything uses the largest sizes instead.
 bool ExpertWriter::host_reads_counts() const {
   const LayerChoices& layer = layout_.layer;
   return !layer.expert_capacity_factor && !layer.cuda_graphs.full_iteration && !layer.cuda_graphs.experts;
 }
 
-// Of each of an expert product's operands, in launches.
+// Host work for one operand of a grouped GEMM over all experts, in launches.
 double ExpertWriter::host_of_operands(bool fp8, std::int64_t experts) const {
   if (layout_.layer.operator_launches) return kHostOfOperand * as_double(experts);
   return fp8 ? kHostOfNarrowTensor * as_double(experts) : 0;
@@ -74,7 +74,7 @@ void ExpertWriter::share_expert_tokens(WorkList& list, std::string_view name, Co
   list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{flow.bytes * as_double(flow.tensor_degree)}}});
 }
 
-// Scores of every expert in fp32, the best of them, the loss that balances them, and where every token goes.
+// Scores of every expert in fp32, the top k, the balancing loss, and the routing of every token.
 void ExpertWriter::router_forward(WorkList& list, const ExpertFlow& flow) const {
   const MixtureOfExperts& moe = *model_.moe;
   const auto tokens = rounded(flow.own);
@@ -111,17 +111,18 @@ void ExpertWriter::router_backward(WorkList& list, const ExpertFlow& flow) const
   add_host_work(list, "router_gradient_on_host", kHostOfRouterGradient);
 }
 
-// Into the order of local experts: after all-to-all in two steps (own order, then that of the receiver), after a
-// library's exchange in one; HybridEP writes that order itself.
+// Sorts tokens by local expert: after an all-to-all in two steps (order of the sender, then of the receiver),
+// after a library's dispatch in one; HybridEP writes this order directly.
 void ExpertWriter::order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
   if (layout_.degrees.expert == 1 || flow.local_experts == 1) return;
   if (layout_.layer.dispatcher == TokenDispatcher::hybridep) return;
   move_tokens(list, name, MovementKind::gather, flow.busiest * as_double(flow.tensor_degree));
 }
 
-// Transformer Engine multiplies in 8 bits by whole groups of 16 or 32 rows, so Megatron Core copies the tokens of experts
-// to places that are multiples of these and their results back (Fp8Padding of TEGroupedMLP). HybridEP writes them so, full
-// experts lie so, and so does what comes in 8 bits from the start.
+// Transformer Engine needs multiples of 16 or 32 rows per expert for 8-bit GEMMs, so Megatron Core copies the
+// tokens of experts to padded positions and their results back (Fp8Padding of TEGroupedMLP). No copies are
+// needed after HybridEP, which writes padded positions, for experts padded to their capacity, and for tokens
+// dispatched in 8 bits.
 void ExpertWriter::pad_for_narrow(WorkList& list, std::string_view name, bool fp8,
                                   const ExpertFlow& flow) const {
   const LayerChoices& layer = layout_.layer;
@@ -136,7 +137,7 @@ std::int64_t ExpertWriter::routed_width() const {
   return model_.moe->latent_size > 0 ? model_.moe->latent_size : model_.hidden_size;
 }
 
-// Between the width of the model and that which experts see; shared by all of them.
+// The GEMM between the model width and the width of the experts; shared by all experts.
 Linear ExpertWriter::latent_projection(bool down) const {
   const std::int64_t latent = model_.moe->latent_size, h = model_.hidden_size;
   return {.name = down ? "expert_latent_down" : "expert_latent_up",
@@ -147,9 +148,9 @@ Linear ExpertWriter::latent_projection(bool down) const {
           .k = down ? h : latent};
 }
 
-// Tokens to the experts of this rank and back. MaxText fills experts of a fixed capacity by products with masks: every
-// place is a sum over all tokens of its sequence (its einsum "BSM,BSEC -> EBCM"), and back; what tells tokens apart has a
-// gradient on the way back alone.
+// Tokens to the experts of this rank and back. MaxText fills experts with a fixed capacity by GEMMs with
+// masks: every place is a sum over all tokens of its sequence (its einsum "BSM,BSEC -> EBCM"), and back; the
+// masks have a gradient only in the combine.
 void ExpertWriter::order_own_tokens(WorkList& list, std::string_view name, MovementKind movement,
                                     const ExpertFlow& flow, Direction direction) const {
   if (!permutes_own_tokens()) return;
@@ -191,7 +192,8 @@ void ExpertWriter::experts_forward(WorkList& list, bool fp8) const {
   capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   const std::size_t dispatch = list.size();
   exchange_tokens(list, Exchange::dispatch, flow, fp8);
-  // Where the gradients of another micro-batch were launched before, the GPU has work meanwhile.
+  // Where the gradients of another micro-batch were launched before, the GPU has other work while the host
+  // waits.
   const bool counts = list[dispatch].role == ItemRole::expert_counts;
   list[dispatch + (counts ? 1 : 0)].host_waits = host_reads_counts() && !overlaps_exchanges();
   if (overlaps_exchanges()) {
@@ -298,9 +300,9 @@ bool ExpertWriter::weighs_output_bias() const {
   return model_.moe && model_.ffn_bias && !layout_.layer.fused.compiled;
 }
 
-// The bias of the second product counts as much as the score of the token says, so no product can add it: expert by
-// expert `tokens + bias * scores`, which the scores make fp32, put together again and cast back (Megatron Core,
-// `TEGroupedMLP._apply_bias`). Backward the tokens, the bias and the scores have gradients.
+// The bias of the second GEMM is multiplied by the score of the token, so no GEMM can add it: expert by
+// expert `tokens + bias * scores` in fp32 because of the scores, then concatenation and a cast back (Megatron
+// Core, `TEGroupedMLP._apply_bias`). Backward computes gradients of tokens, bias and scores.
 void ExpertWriter::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const {
   using F = ElementwiseFunction;
   const double wide = 4 / element_bytes_;  // an element in fp32
@@ -332,13 +334,15 @@ void ExpertWriter::weighed_bias(WorkList& list, const ExpertFlow& flow, Directio
   sum("score_gradient", flow.tokens_per_expert, model_.hidden_size);
 }
 
-// A sum over the tensor-parallel group that ran beside them is waited for (Transformer Engine, `_Linear.backward`).
+// A sum over the tensor-parallel group that would overlap them is waited for (Transformer Engine,
+// `_Linear.backward`).
 WorkList ExpertWriter::take_delayed_weight_gradients(WorkList& list, std::size_t from) {
   for (std::size_t i = from; i + 1 < list.size(); ++i)
     if (list[i + 1].weight_gradient) list[i].overlaps_next = false;
   return take_weight_gradients(list, from);
 }
 
+// Stable: both lists keep their order.
 WorkList ExpertWriter::take_weight_gradients(WorkList& list, std::size_t from) {
   const auto begin = list.begin() + static_cast<std::ptrdiff_t>(from);
   const auto first =
@@ -362,10 +366,11 @@ using detail::LayerVariant;
 using detail::LayerWriter;
 using detail::nearest_divisors;
 
-// Of an element of a token at an expert, where framework operations put tokens in order: the expert's result, its product
-// with the token's score in fp32, and what is added up.
+// Bytes per element of a token at an expert, where framework operations permute tokens: the result of the
+// expert, its multiple by the score in fp32, and the summands.
 constexpr double kUnfusedPermutationBytes = 8;
 
+// Megatron Core's constraints on the overlap of the all-to-all, and the capacity for padding.
 Status check_expert_overlap(const Layout& layout) {
   const LayerOverlap& overlap = layout.layer.overlap;
   if (overlap.expert && layout.degrees.expert > 1 && layout.degrees.pipeline > 1 &&
@@ -383,7 +388,7 @@ Status check_expert_overlap(const Layout& layout) {
   return Ok{};
 }
 
-// Of the tokens of one rank and micro-batch.
+// The capacity must allow at least one token per expert, for the tokens of one rank and micro-batch.
 Status check_expert_capacity(const Layout& layout, const MixtureOfExperts& moe) {
   if (!layout.layer.expert_capacity_factor) return Ok{};
   const double tokens = static_cast<double>(layout.batch.micro_batch_sequences) *
@@ -400,6 +405,7 @@ Status check_expert_capacity(const Layout& layout, const MixtureOfExperts& moe) 
       .advice(fmt::format("use at least {:.2g}", 1 / mean));
 }
 
+// Experts must divide by the expert-parallel degree, and the ranks of a stage by both expert degrees.
 Status check_expert_degrees(const Layout& layout, const Transformer& model) {
   const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
   if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
@@ -450,6 +456,7 @@ Status check_expert_degrees(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
+// The module of expert layers.
 class Experts final : public LayerModule {
  public:
   void add_parameters(const Transformer& model, ParameterCount& n) const override {
@@ -471,7 +478,7 @@ class Experts final : public LayerModule {
     ExpertWriter{w}.experts_backward(list, w.has_narrow_ffn(variant));
   }
 
-  // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
+  // Received tokens, inputs of the activation, its result. Sent tokens are not kept, only their order.
   [[nodiscard]] double kept(const detail::ActivationCount& count) const override {
     const Transformer& model = count.model();
     const LayerChoices& layer = count.layout().layer;

@@ -10,6 +10,7 @@
 namespace stepcast {
 namespace detail {
 
+// Column-split up projection, activation, row-split down projection.
 void FeedForwardWriter::ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const {
   const std::int64_t h = model_.hidden_size, t = tokens_, width = share(ffn, tp_);
   if (communicate) gather_tokens(list, "gather_ffn_input", layout_.layer.overlap.tensor_parallel, fp8);
@@ -74,7 +75,7 @@ void FeedForwardWriter::activation(WorkList& list, double elements, Direction di
     case Activation::silu: function = ElementwiseFunction::silu; break;
   }
   const bool fused = layout_.layer.fused.bias_activation || layout_.layer.fused.compiled;
-  // GPT-OSS, which alone has sinks, clamps both factors and moves one by an offset.
+  // GPT-OSS, the only model with sinks in this case, clamps both factors and adds an offset to one.
   if (model_.gated_ffn && model_.attention_sinks && attention_of(model_).traits().clamps_with_sinks &&
       !layout_.layer.fused.compiled)
     return clamped_activation(list, elements, direction);
@@ -92,9 +93,10 @@ void FeedForwardWriter::activation(WorkList& list, double elements, Direction di
     add_elementwise(list, "square", ElementwiseFunction::power_scalar, elements, 1, 1, direction);
 }
 
-// Written out in framework operations (Megatron Core, `glu` of TEGroupedMLP): two clamps, the three operations of a quick
-// GELU, offset, product, then the scores in fp32 and back. Backward every product has two gradients, of which that of the
-// scores is summed up per token, what is used twice is added up, and the halves are put together again; an offset needs
+// GPT-OSS's activation in separate framework operations (Megatron Core, `glu` of TEGroupedMLP): two clamps,
+// three operations of a quick GELU, offset, multiplication, then the scores in fp32 and a cast back. In the
+// backward pass every multiplication has two gradients: the gradient of the scores is summed per token,
+// gradients of tensors that are used twice are added, and the halves are concatenated; an offset needs
 // nothing.
 void FeedForwardWriter::clamped_activation(WorkList& list, double elements, Direction direction) const {
   using F = ElementwiseFunction;
@@ -145,6 +147,7 @@ using detail::FeedForwardWriter;
 using detail::LayerVariant;
 using detail::LayerWriter;
 
+// The module of dense feed-forward layers.
 class FeedForward final : public LayerModule {
  public:
   void add_parameters(const Transformer& model, ParameterCount& count) const override {
@@ -157,7 +160,7 @@ class FeedForward final : public LayerModule {
   void backward(const LayerWriter& w, WorkList& list, const LayerVariant& variant) const override {
     FeedForwardWriter{w}.ffn_backward(list, w.model().ffn_hidden_size, w.has_narrow_ffn(variant), w.tp() > 1);
   }
-  // Inputs and output of the activation, and what is in front of them.
+  // Inputs and output of the activation, and the inputs of the GEMMs.
   [[nodiscard]] double kept(const detail::ActivationCount& count) const override {
     const Transformer& model = count.model();
     const Adapters& adapters = count.layout().layer.adapters;

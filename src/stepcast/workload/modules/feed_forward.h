@@ -8,7 +8,7 @@
 namespace stepcast {
 
 [[nodiscard]] const LayerModule& feed_forward();
-// Of an FFN that reads and writes vectors of `hidden_size`, with the model's biases and gates.
+// Parameters of an FFN on vectors of `hidden_size`, with the biases and gates of the model.
 [[nodiscard]] std::int64_t ffn_parameters(const Transformer& model, std::int64_t hidden_size,
                                           std::int64_t ffn_hidden_size);
 

@@ -18,13 +18,14 @@ using detail::LayerWriter;
 using detail::Linear;
 using detail::share;
 
-// One kernel scores, on average, half of the keys for
-// a query and adds up the heads; gradients of scores run through both operands.
+// One kernel scores on average half of the keys for each query and sums over heads; gradients of scores go to
+// both operands.
 void write(const LayerWriter& w, WorkList& list, Direction direction) {
   if (!w.model().sparse_indexer || w.model().shares_chosen_keys) return;
   const SparseIndexer& index = *w.model().sparse_indexer;
   const std::int64_t t = w.tokens(), s = w.layout().batch.seq_len_tokens;
-  // With compressed keys of its own, both products of what they are and by how much.
+  // With separate compressed keys: GEMMs for content and weights of the tokens, both for two overlapping
+  // blocks.
   const AttentionModule& attention = attention_of(w.model());
   const bool compressed = attention.traits().compresses_keys;
   const std::int64_t rank = attention.query_rank(w.model());

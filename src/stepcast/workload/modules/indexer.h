@@ -1,5 +1,6 @@
-// The indexer of sparse attention (SparseIndexer) as a part of a layer: scores all earlier tokens for every query and chooses
-// the best. Every rank of a tensor-parallel group has all of it. The kind of attention says what its queries come from.
+// The indexer of sparse attention (SparseIndexer) as a part of a layer: it scores all earlier tokens for
+// every query and selects the best. It is replicated on all tensor-parallel ranks. The kind of attention
+// determines the source of its queries.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,14 @@ class LayerWriter;
 
 class Indexer {
  public:
-  // Of one layer; 0 where it has none of its own.
+  // Parameters per layer; 0 where the layer has no indexer.
   [[nodiscard]] static std::int64_t parameters(const Transformer& model);
+  // Adds the projections, scores and selection, or their gradients; nothing without an indexer.
   static void forward(const detail::LayerWriter& writer, WorkList& list);
   static void backward(const detail::LayerWriter& writer, WorkList& list);
-  // Bytes: queries and keys, and which keys every query chose.
+  // Kept bytes: queries and keys, and the selected keys of every query.
   [[nodiscard]] static double kept(const detail::ActivationCount& count);
+  // Sizes within their ranges.
   [[nodiscard]] static Status check(const Transformer& model);
 };
 

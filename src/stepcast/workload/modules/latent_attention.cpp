@@ -1,5 +1,6 @@
-// Multi-head latent attention (DeepSeek-V2): keys and values are expanded from one low-rank vector, queries too unless
-// q_lora_rank is 0. The latent vectors have an RMS norm each. The rotated part of a key is shared by all heads.
+// Multi-head latent attention (DeepSeek-V2): keys and values are expanded from one low-rank vector, and
+// queries too unless q_lora_rank is 0. Each latent vector has an RMS norm. The rotated part of a key is
+// shared by all heads.
 #include <cstdint>
 
 #include "stepcast/base/number.h"
@@ -38,7 +39,7 @@ LatentSizes latent_sizes(const Transformer& model) {
   return {s[0], s[1], s[2], s[3], s[4]};
 }
 
-// Of the result of the heads.
+// The GEMM for the output gates.
 Linear latent_gate(const LayerWriter& w, bool fp8) {
   return {.name = "output_gate",
           .input_gradient = "output_gate_input_gradient",
@@ -49,6 +50,7 @@ Linear latent_gate(const LayerWriter& w, bool fp8) {
           .fp8 = fp8};
 }
 
+// The module; sizes are in kLatentSizes.
 class LatentAttention final : public AttentionModule {
  public:
   constexpr LatentAttention()
@@ -132,12 +134,12 @@ class LatentAttention final : public AttentionModule {
                         latent.kv_lora_rank,
                         false,
                         fp8});
-    // Rotated and plain parts are put together.
+    // Rotated and plain parts of heads are concatenated.
     w.add_elementwise(list, "assemble_heads", ElementwiseFunction::other,
                       static_cast<double>(t * queries * 2), 1, 1);
   }
 
-  // The latent vector, of which each head makes its keys and values; every rank has all of it.
+  // The latent vector, from which each head computes its keys and values; every rank stores it completely.
   [[nodiscard]] CachedKeys cache(const Transformer& model, std::int64_t /*tp*/) const override {
     const LatentSizes latent = latent_sizes(model);
     return {as_double(latent.kv_lora_rank + latent.qk_rope_head_dim),

@@ -9,6 +9,7 @@
 namespace stepcast {
 namespace {
 
+// Adapts a module that does not depend on the model.
 template <const LayerModule& (*Module)()>
 const LayerModule& of_any(const Transformer& /*model*/) {
   return Module();
@@ -16,6 +17,7 @@ const LayerModule& of_any(const Transformer& /*model*/) {
 const LayerModule& attention_part(const Transformer& model) { return attention_of(model); }
 
 using Slot = LayerPart::Slot;
+// State mixers come before attention, since attention also accounts for a parallel mixer.
 constexpr std::array<LayerPart, 4> kParts{{
     {Slot::mixer, [](const Transformer& m, bool) { return is_recurrent(m.mixer); }, of_any<state_mixer>},
     {Slot::mixer, [](const Transformer& m, bool) { return m.attends(); }, attention_part},

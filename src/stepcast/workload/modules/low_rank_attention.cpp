@@ -1,6 +1,7 @@
-// Attention of DeepSeek-V4: queries come from a low-rank vector, one vector per token is key and value of all heads, and the
-// way out goes through low-rank vectors of groups of heads. Next to a window, layers attend to compressed keys
-// (LayerKind::compressed_tokens). Every rank of a stage has all of it: layouts split neither.
+// Attention of DeepSeek-V4: queries come from a low-rank vector, one vector per token is key and value of all
+// heads, and the output projection goes through low-rank vectors of groups of heads. In addition to a window,
+// layers attend to compressed keys (LayerKind::compressed_tokens). Every rank of a stage has the whole
+// attention: tensor and context parallelism are not supported.
 #include <algorithm>
 #include <cstdint>
 
@@ -40,13 +41,14 @@ LowRankSizes low_rank_sizes(const Transformer& model) {
   return {s[0], s[1], s[2]};
 }
 
-// Keys of `width` for every so many tokens: a product each for what and by how much, places, and a norm.
+// Parameters that compress every `compressed_tokens` tokens to a key of `width`: GEMMs for content and
+// weights, position biases, and a norm.
 std::int64_t compressor_parameters(const Transformer& model, std::int64_t width) {
   const std::int64_t columns = (model.sparse_indexer ? 2 : 1) * width;
   return columns * (2 * model.hidden_size + model.compressed_tokens) + width;
 }
 
-// Writes products and norms, or their gradients.
+// Writes GEMMs and norms, or their gradients.
 class LowRankList {
  public:
   LowRankList(const LayerWriter& w, WorkList& list, Direction direction, bool fp8)
@@ -63,7 +65,7 @@ class LowRankList {
     product("key_value", t, head, h);
     rms_norm("key_value_norm", t, head);
     if (every == 0) return;
-    // What the tokens say and by how much, and their weighted mean.
+    // GEMMs for the content and the weights of tokens, and their weighted mean.
     const std::int64_t columns = (w_.model().sparse_indexer ? 2 : 1) * head;
     product("compressed_keys", t, 2 * columns, h);
     w_.add_elementwise(list_, "weigh_keys", ElementwiseFunction::other, as_double(t * columns), 2,
@@ -71,7 +73,7 @@ class LowRankList {
     rms_norm("compressed_key_norm", share(t, every), head);
   }
 
-  // From the result of the heads to that of the layer.
+  // From the result of the heads to the result of the layer.
   void output() {
     const LowRankSizes low = low_rank_sizes(w_.model());
     const std::int64_t t = w_.tokens(), groups = low.output_groups,
@@ -84,6 +86,7 @@ class LowRankList {
   }
 
  private:
+  // A GEMM with weights, or its gradients.
   void product(std::string_view name, std::int64_t tokens, std::int64_t n, std::int64_t k,
                ItemRole role = ItemRole::other) {
     const Linear linear{.name = name,
@@ -107,6 +110,7 @@ class LowRankList {
   bool fp8_;
 };
 
+// The module; sizes are in kLowRankSizes.
 class LowRankAttention final : public AttentionModule {
  public:
   constexpr LowRankAttention()
@@ -119,7 +123,7 @@ class LowRankAttention final : public AttentionModule {
   [[nodiscard]] std::int64_t query_rank(const Transformer& model) const override {
     return low_rank_sizes(model).q_rank;
   }
-  // Next to the window: the compressed keys that were chosen, or, on average, half of all.
+  // In addition to the window: the selected compressed keys, or on average half of all compressed keys.
   [[nodiscard]] std::int64_t seen_keys(const Transformer& model, std::int64_t key_length,
                                        std::int64_t window_tokens) const override {
     const std::int64_t seen = AttentionModule::seen_keys(model, key_length, window_tokens);
@@ -148,7 +152,7 @@ class LowRankAttention final : public AttentionModule {
             as_double(low.q_rank + low.output_groups * low.output_rank)};
   }
 
-  // Vectors in front of the queries and behind the heads, and what compressed keys are made of.
+  // Latent vectors before the queries and after the heads, and the inputs of compressed keys.
   [[nodiscard]] double kept_inputs(const detail::ActivationCount& count) const override {
     const Transformer& model = count.model();
     const LowRankSizes low = low_rank_sizes(model);

@@ -1,4 +1,4 @@
-// The work of a block of a network that is told by its operations (workload/network.h).
+// The work of a block of a network that is described by its operations (workload/network.h).
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -13,7 +13,8 @@ namespace stepcast {
 namespace detail {
 namespace {
 
-// The same of so many samples. Sums over a batch run backward: gradients of vectors that all samples share.
+// The shape of an operation for `n` samples. Backward reductions sum over the batch: gradients of vectors
+// that all samples share.
 OperationShape of_samples(OperationShape shape, std::int64_t n, double element_bytes, bool backward) {
   std::visit(
       [&](auto& s) {
@@ -44,7 +45,8 @@ OperationShape of_samples(OperationShape shape, std::int64_t n, double element_b
   return shape;
 }
 
-// Indices are written beside what is kept, and read again on the way back.
+// Indices (such as those of max pooling) are written in addition to the outputs, and read again in the
+// backward pass.
 void add_index_bytes(OperationShape& shape, double bytes, bool backward) {
   auto* amount = std::get_if<AmountShape>(&shape);
   if (amount == nullptr) return;
@@ -52,6 +54,7 @@ void add_index_bytes(OperationShape& shape, double bytes, bool backward) {
   (backward ? amount->bytes_read : amount->bytes_written) += bytes;
 }
 
+// A GEMM with trained weights, not between two activations.
 bool has_weights(const NetworkPart& part) {
   const auto* product = std::get_if<GemmShape>(&part.shape);
   return product != nullptr && (part.parameters > 0 || part.shared_weights);
@@ -59,7 +62,7 @@ bool has_weights(const NetworkPart& part) {
 
 }  // namespace
 
-// A product with weights, as those of other layers are.
+// A GEMM part with weights as a Linear, split over tensor-parallel ranks.
 Linear NetworkWriter::linear_of(const NetworkPart& part) const {
   const auto& product = std::get<GemmShape>(part.shape);
   const bool column = part.split == NetworkPart::Split::column, row = part.split == NetworkPart::Split::row;
@@ -92,6 +95,7 @@ void NetworkWriter::network_part(WorkList& list, const NetworkPart& part, Direct
       if (part.split == NetworkPart::Split::row) sum_over_tensor(list, part, product.n);
       return;
     }
+    // Without trained parts before it, the input gradient (the first item) is dropped.
     const std::size_t first = list.size();
     add_linear_gradients(list, linear, Edge::none);
     if (part.backward == NetworkPart::Backward::weights)
@@ -128,7 +132,7 @@ void NetworkWriter::network_block(const NetworkBlock& block, LayerWork& work) co
     network_part(work.backward, *part, Direction::backward);
 }
 
-// In front of the embedding forward, behind its gradient backward.
+// Frameworks run the tower unsplit on every tensor-parallel rank.
 void NetworkWriter::add_tower(LayerWork& work) const {
   const VisionTower& tower = *model_.tower;
   Layout of_images = layout_;

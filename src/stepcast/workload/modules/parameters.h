@@ -1,4 +1,4 @@
-// Sizes and parameters as several modules count and check them.
+// Parameter counts and size checks that several modules share.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace stepcast {
 
-// Weights of a norm over `width` elements.
+// Parameters of a norm over `width` elements.
 [[nodiscard]] inline std::int64_t norm_parameters(const Transformer& model, std::int64_t width) {
   if (!model.norm_weights) return 0;
   return model.norm_bias ? 2 * width : width;
 }
 
-// A size of a model, by its name in Transformer, and its range.
+// A size of a model with its name in Transformer and its range.
 struct NamedSize {
   std::string_view name;
   std::int64_t value;
@@ -25,11 +25,11 @@ struct NamedSize {
   std::int64_t largest;
 };
 
-// An error for the first that is out of its range. `part`: what the names are members of, with a dot.
+// Error for the first size outside of its range. `part`: prefix of the names, with a dot.
 [[nodiscard]] Status check_sizes(const Transformer& model, std::string_view part,
                                  std::initializer_list<NamedSize> sizes);
 
-// What is wrong with a member of a Layout.
+// An error about a field of a Layout.
 [[nodiscard]] Error layout_error(std::string_view field, std::string problem);
 
 }  // namespace stepcast

@@ -1,5 +1,6 @@
-// Linear attention and Mamba, computed in chunks as their libraries do (flash-linear-attention, lightning-attention,
-// mamba_ssm), and short convolutions. Known by their amounts alone: no kernel of these was measured.
+// Linear attention and Mamba in chunks, as in their libraries (flash-linear-attention, lightning-attention,
+// mamba_ssm), and short convolutions. They are priced only by their amounts: none of these kernels was
+// measured.
 #include "stepcast/workload/modules/state_mixer.h"
 
 #include <numeric>
@@ -24,28 +25,30 @@ using detail::Linear;
 using detail::nearest_divisors;
 using detail::share;
 
-// Backward passes compute scores and states of every chunk again and then two gradients of every product, as flash
-// attention does: five products for two.
+// Backward recomputes scores and states of every chunk and then two gradients of every GEMM, as flash
+// attention does: five GEMMs for two.
 constexpr double kScanGradientOverForward = 2.5;
 
-// Neither library has one kernel for it: how often all their kernels together read or write what lies in memory between
-// them. States count as fp32, what is kept in 16 bits as half; keys and queries are a pair.
+// The libraries use several kernels: the numbers say how often all kernels together read or write each
+// intermediate tensor in memory. States count as fp32, tensors kept in 16 bits as half; keys and queries are
+// a pair.
 struct ScanTraffic {
   double states, pairs, values, squares;  // squares: scores of a chunk, in fp32
 };
-// mamba_ssm, `_mamba_chunk_scan_combined_fwd` (chunk_state, state_passing, bmm_chunk, chunk_scan) and `_bwd`, which
-// runs the first three again and then dstates, state_passing, dx, db, dC, dcb, two products and ddA.
+// mamba_ssm, `_mamba_chunk_scan_combined_fwd` (chunk_state, state_passing, bmm_chunk, chunk_scan) and `_bwd`,
+// which repeats the first three and then runs dstates, state_passing, dx, db, dC, dcb, two GEMMs and ddA.
 constexpr ScanTraffic kMambaForward{3, 2, 3, 2}, kMambaBackward{8.5, 6.5, 11, 6};
-// flash-linear-attention, `chunk_gated_delta_rule_fwd` (scaled_dot_kkt, solve_tril, recompute_w_u, fwd_h, fwd_o) and
-// `_bwd`, which runs the last but one and the one before it again and then dv_local, dhu, dqkwg and wy_repr.
+// flash-linear-attention, `chunk_gated_delta_rule_fwd` (scaled_dot_kkt, solve_tril, recompute_w_u, fwd_h,
+// fwd_o) and `_bwd`, which repeats recompute_w_u and fwd_h and then runs dv_local, dhu, dqkwg and wy_repr.
 constexpr ScanTraffic kDeltaForward{1, 2.5, 8, 3}, kDeltaBackward{3, 8, 20, 6};
-// lightning-attention, `lightning_attn2`: one kernel forward that keeps the state on the chip; backward one within blocks
-// and one between them, which adds to the gradients of the first.
+// lightning-attention, `lightning_attn2`: one forward kernel that keeps the state on the chip; two backward
+// kernels, within blocks and between them, the second adding to the gradients of the first.
 constexpr ScanTraffic kDecayedForward{0, 1, 2, 0}, kDecayedBackward{0, 5, 7, 0};
-// mamba_ssm, `selective_scan_fwd` (reads input, step and gate, writes the result in front of the gate and behind it) and
-// `selective_scan_bwd` (reads these and the gradient, writes three gradients): the state stays on the chip.
+// mamba_ssm, `selective_scan_fwd` (reads input, step and gate, writes the result before and after the gate)
+// and `selective_scan_bwd` (reads these and the gradient, writes three gradients): the state stays on the
+// chip.
 constexpr ScanTraffic kSelectiveForward{0, 1, 5, 0}, kSelectiveBackward{0, 2, 9, 0};
-// Of a channel and an element of its state: exponent, decay, input and output (the count of Mamba's authors).
+// FLOPs per channel and state element: exponential, decay, input and output (the count of Mamba's authors).
 constexpr double kSelectiveFlops = 9;
 
 const ScanTraffic& traffic_of(Mixer mixer, bool forward) {
@@ -57,6 +60,7 @@ const ScanTraffic& traffic_of(Mixer mixer, bool forward) {
   }
 }
 
+// Writes the work of a recurrent mixer.
 class StateWriter : private LayerWriter {
  public:
   explicit StateWriter(const LayerWriter& writer) : LayerWriter(writer) {}
@@ -64,6 +68,7 @@ class StateWriter : private LayerWriter {
   void backward(WorkList& list, const LayerVariant& variant) const;
 
  private:
+  // The two sequential inner GEMMs; see StateParts.
   enum class InnerPart : std::uint8_t { narrow, wide };
   [[nodiscard]] Linear inner_product(InnerPart part) const;
   void around_convolution(WorkList& list, Direction direction) const;
@@ -74,7 +79,7 @@ class StateWriter : private LayerWriter {
   void exchange_state(WorkList& list, bool to_heads, Direction direction) const;
 };
 
-// Queries, keys, values and the gate of the output, steps and gates of every head, in one product.
+// One GEMM for queries, keys, values, output gates, and steps and gates of every head.
 Linear StateWriter::state_input(bool fp8) const {
   return {.name = "state_input",
           .input_gradient = "state_input_input_gradient",
@@ -87,7 +92,7 @@ Linear StateWriter::state_input(bool fp8) const {
           .parts = parts_of_gathered()};
 }
 
-// With some of its results again: keys and a narrow vector, and what is made of that.
+// The inner GEMMs: to keys and a low-rank vector, and from that vector to steps or gates.
 Linear StateWriter::inner_product(InnerPart part) const {
   const StateParts parts = state_parts(model_);
   const bool narrow = part == InnerPart::narrow;
@@ -109,10 +114,10 @@ Linear StateWriter::state_output(bool fp8) const {
           .fp8 = fp8};
 }
 
-// Per token of a chunk of c, keys of width n and values of width p: scores with the keys of its chunk and what they
-// weigh, the state that the chunk adds and what the state before it gives. The delta rule also solves for what every
-// token replaces: scores of keys with keys, c / 3 steps of substitution, and the two products with its result. Mamba-1
-// has a state of every channel and no products.
+// Work per token of a chunk of c tokens, with keys of width n and values of width p: scores with the keys of
+// the chunk and their weighted values, the update of the state, and the contribution of the previous state.
+// The delta rule also solves for the values that each token replaces: scores of keys with keys, c / 3 steps
+// of substitution, and two GEMMs with the result. Mamba-1 has one state per channel and no GEMMs.
 Operation StateWriter::chunked_scan(Direction direction) const {
   const StateMixer& state = *model_.state_mixer;
   const bool delta = model_.mixer == Mixer::gated_delta || model_.mixer == Mixer::channel_delta;
@@ -126,7 +131,7 @@ Operation StateWriter::chunked_scan(Direction direction) const {
   if (selective) per_token = kSelectiveFlops * heads * p * n;
   const bool forward = direction == Direction::forward;
   const ScanTraffic& traffic = traffic_of(model_.mixer, forward);
-  // Transformers repeat the keys of the delta rule for every head of values that shares them.
+  // Transformers repeats the keys of the delta rule for every value head that shares them.
   const double pairs = tokens * 2 * (delta ? heads : key_heads) * n, values = tokens * heads * p;
   const double bytes =
       (traffic.pairs * pairs + traffic.values * values) * element_bytes_ +
@@ -139,8 +144,8 @@ Operation StateWriter::chunked_scan(Direction direction) const {
           dtype_, direction};
 }
 
-// With context parallelism a rank convolves and scans whole sequences of a part of the heads, as Megatron Core does
-// (`MambaContextParallel`): as much work, between two exchanges. Gradients go the other way.
+// With context parallelism a rank convolves and scans whole sequences for a part of the heads, as in Megatron
+// Core (`MambaContextParallel`): equal work, between two all-to-alls. Gradients go the other way.
 void StateWriter::exchange_state(WorkList& list, bool to_heads, Direction direction) const {
   if (cp_ == 1) return;
   const bool inputs = to_heads == (direction == Direction::forward);
@@ -150,7 +155,7 @@ void StateWriter::exchange_state(WorkList& list, bool to_heads, Direction direct
                   Transfer{CollectiveOp::all_to_all, GroupKind::context, Bytes{elements * element_bytes_}}});
 }
 
-// The convolution, between two gates where nothing else mixes tokens.
+// The convolution; for short_convolution between two gates.
 void StateWriter::around_convolution(WorkList& list, Direction direction) const {
   const bool forward = direction == Direction::forward, alone = model_.mixer == Mixer::short_convolution;
   const double values = as_double(tokens_ * share(model_.state_mixer->values(), tp_));
@@ -183,7 +188,7 @@ void StateWriter::forward(WorkList& list, const LayerVariant& variant) const {
   add_row_product(list, state_output(fp8), "reduce_state_output");
 }
 
-// The scan of Mamba-1 gates its result itself.
+// The scan of Mamba-1 includes the gate of its result.
 bool StateWriter::has_gated_norm() const {
   return model_.mixer != Mixer::short_convolution && model_.mixer != Mixer::mamba1;
 }
@@ -197,7 +202,7 @@ void StateWriter::backward(WorkList& list, const LayerVariant& variant) const {
   if (has_gated_norm())
     add_elementwise(list, "gated_norm_gradient", ElementwiseFunction::gated_silu, values, 3, 2,
                     Direction::backward);
-  // The fused backward pass of mamba_ssm does not keep what the convolution gave.
+  // The fused backward of mamba_ssm recomputes the result of the convolution.
   if (model_.mixer == Mixer::mamba2) around_convolution(list, Direction::forward);
   if (model_.mixer != Mixer::short_convolution)
     list.push_back({"chunked_scan_gradient", chunked_scan(Direction::backward)});
@@ -208,7 +213,7 @@ void StateWriter::backward(WorkList& list, const LayerVariant& variant) const {
   add_linear_gradients(list, state_input(fp8), Edge::column);
 }
 
-// Megatron Core has the gated delta rule and Mamba-2. Linear attention splits by its heads as attention does.
+// Megatron Core supports the gated delta rule and Mamba-2. Linear attention splits by heads like attention.
 Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& state) {
   const bool by_heads = mixer == Mixer::channel_delta || mixer == Mixer::decayed_linear;
   const bool known = mixer == Mixer::gated_delta || mixer == Mixer::mamba2;
@@ -228,7 +233,8 @@ Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& st
         .advice(fmt::format("nearest that work: tensor_parallel {}",
                             nearest_divisors(heads, layout.degrees.tensor)));
   }
-  // Ranks of a context-parallel group share the heads; several may hold one group of Mamba-2's (`MambaContextParallel`).
+  // The ranks of a context-parallel group share the heads; several ranks may replicate one group of Mamba-2
+  // (`MambaContextParallel`).
   const std::int64_t cp = layout.degrees.context, heads = state.n_heads / layout.degrees.tensor,
                      key_heads = state.n_key_heads / layout.degrees.tensor;
   const bool repeats = mixer == Mixer::mamba2 && cp % key_heads == 0;
@@ -245,9 +251,10 @@ Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& st
   return Ok{};
 }
 
+// The module of recurrent mixers.
 class StateMixerModule final : public LayerModule {
  public:
-  // Products, convolution, vectors, and the way out.
+  // Input and inner GEMMs, convolution, vectors, and the output projection.
   void add_parameters(const Transformer& model, ParameterCount& count) const override {
     const StateMixer& state = *model.state_mixer;
     const StateParts parts = state_parts(model);
@@ -274,7 +281,7 @@ class StateMixerModule final : public LayerModule {
   [[nodiscard]] Status check(const Transformer& model) const override {
     if (!model.state_mixer) return Ok{};
     const StateMixer& state = *model.state_mixer;
-    constexpr std::int64_t kWidth = 10'000, kHeads = 100'000;  // so that keys and values are at most 1e9 wide
+    constexpr std::int64_t kWidth = 10'000, kHeads = 100'000;  // limits keys and values to a width of 1e9
     return check_sizes(model, "state_mixer.",
                        {{"rank", state.rank, 0, kWidth},
                         {"n_heads", state.n_heads, 1, kHeads},
@@ -303,7 +310,7 @@ StateParts state_parts(const Transformer& model) {
       parts.vectors = 2 * heads + state.head_dim;
       break;
     case Mixer::channel_delta:
-      // Gates of the decay and of the output; a decay and a step of every head.
+      // Gates of the decay and of the output; a decay and a step per head.
       parts.columns += heads + (rank > 0 ? 2 * rank - values : values);
       parts.inner_rank = rank;
       parts.inner_out = rank > 0 ? 2 * values : 0;

@@ -1,4 +1,4 @@
-// The part of a layer that carries a state from token to token instead of attending (StateMixer).
+// The part of a layer that passes a state between tokens instead of attending (StateMixer).
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,15 @@
 
 namespace stepcast {
 
-// What a recurrent mixer consists of, in elements, for a model that has one.
+// Sizes of a recurrent mixer in elements; requires a model with a state_mixer.
 struct StateParts {
-  std::int64_t columns = 0;   // of the product with its input
-  std::int64_t channels = 0;  // that pass the convolution
-  // Two products in a row with some of these columns, the first `width` of them wide: Mamba-1 makes keys and a narrow
-  // vector of steps and widens that; channel_delta has the first within `columns`.
+  std::int64_t columns = 0;   // of the input GEMM
+  std::int64_t channels = 0;  // that pass through the convolution
+  // Two sequential GEMMs on a part of these columns, `inner_width` columns wide: Mamba-1 computes keys and a
+  // low-rank vector of steps, then expands the latter; for channel_delta the first GEMM is part of `columns`.
   std::int64_t inner_width = 0, inner_columns = 0, inner_rank = 0, inner_out = 0;
-  std::int64_t vectors = 0;  // decays, biases of steps, norms
-  std::int64_t kept =
-      0;  // of a token for the backward pass: results of its products, convolution, scan and norm
+  std::int64_t vectors = 0;  // parameters of decays, step biases and norms
+  std::int64_t kept = 0;     // per token for the backward pass: results of GEMMs, convolution, scan and norm
 };
 [[nodiscard]] StateParts state_parts(const Transformer& model);
 

@@ -1,4 +1,4 @@
-// Lists of keys, and what readers of keys share.
+// Key lists, and reading functions that several readers of config.json share.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -17,6 +17,7 @@ namespace {
 
 using KeyList = std::pair<std::string_view, std::string_view>;
 
+// Reads huggingface_keys.csv, with the columns list and keys (separated by blanks).
 Result<std::vector<KeyList>> read_lists() {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("huggingface_keys.csv"), "huggingface_keys.csv"));
   std::vector<KeyList> lists;
@@ -29,11 +30,13 @@ Result<std::vector<KeyList>> read_lists() {
 
 }  // namespace
 
+// The list must exist; names of lists are constants in the code.
 std::string_view huggingface_keys(std::string_view list) {
   static const std::vector<KeyList> kLists = as_shipped(read_lists());
   return std::ranges::find(kLists, list, &KeyList::first)->second;
 }
 
+// xIELU and all variants of GELU cost the same as GELU here.
 Status read_activation(ObjectReader& keys, std::string_view key, Activation& out) {
   std::string text;
   STEPCAST_TRY(keys.optional(key, text));

@@ -1,4 +1,5 @@
-// Keys of config.json: under the names that most families give them, and those that no reader asked for.
+// Normalises the keys of config.json before reading: renames keys to their usual names, flattens sections,
+// and afterwards decides whether unknown keys may be ignored.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -17,15 +18,16 @@
 namespace stepcast::detail {
 namespace {
 
-// Sizes of every layer of models whose layers are all alike (Hunyuan).
+// Keys that may be lists with one entry per layer, in models with equal layers (Hunyuan).
 constexpr std::string_view kPerLayer = "moe_topk moe_intermediate_size num_shared_expert";
 
+// The text under a key; empty if there is none.
 std::string text_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   return value != nullptr && value->is_text() ? value->text() : std::string{};
 }
 
-// The one number of a list that repeats it.
+// A list of equal numbers as that number; any other value unchanged.
 JsonValue without_repetition(const JsonValue& value) {
   const auto numbers = value.numbers();
   if (!numbers || numbers->empty() || std::ranges::count(*numbers, numbers->front()) != std::ssize(*numbers))
@@ -35,7 +37,8 @@ JsonValue without_repetition(const JsonValue& value) {
   return one;
 }
 
-// Kimi Linear: numbers of layers from 1, by what they are.
+// Kimi Linear lists the numbers of its attention layers, starting at 1. Returns the usual list with a word
+// for each layer.
 JsonValue words_of_layers(const JsonValue& attending, std::size_t n_layers) {
   JsonValue::Array words(n_layers, JsonValue{"linear_attention"});
   if (const auto numbers = attending.numbers()) {
@@ -46,6 +49,7 @@ JsonValue words_of_layers(const JsonValue& attending, std::size_t n_layers) {
   return JsonValue{std::move(words)};
 }
 
+// Adds the members of Kimi Linear's `linear_attn_config` under their usual names, unless the config has those.
 void add_linear_attention(const JsonValue& config, const JsonValue& section, JsonValue::Object& members) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"num_heads", "linear_num_heads"},
@@ -61,14 +65,14 @@ void add_linear_attention(const JsonValue& config, const JsonValue& section, Jso
     members.push_back({"layer_types", words_of_layers(*full, full->items().size() + linear->items().size())});
 }
 
-// The members of objects that the family names, as "object.member" next to the others.
+// Adds the members of a section under "section.member". Harmless keys are dropped.
 void add_section(const JsonValue::Member& section, JsonValue::Object& members) {
   for (const JsonValue::Member& member : section.value.members())
     if (!is_among(member.key, huggingface_keys("harmless")))
       members.push_back({section.key + "." + member.key, member.value});
 }
 
-// The usual name of a key: as the family has it, or as other families do; empty if it has that name already.
+// The usual name of a key: the spelling of the family, else of any family. Empty if the key already has its usual name.
 std::string_view usual_name(const FamilyRow& row, std::string_view key) {
   if (const JsonValue* usual = row.spelled == nullptr ? nullptr : row.spelled->find(key))
     return usual->text();
@@ -78,6 +82,7 @@ std::string_view usual_name(const FamilyRow& row, std::string_view key) {
   return spelling == spellings.end() ? std::string_view{} : spelling->says;
 }
 
+// The config with usual keys, for families in the table; unchanged for others.
 JsonValue of_row(const JsonValue& config) {
   const FamilyRow* row = huggingface_row(text_of(config, "model_type"));
   if (row == nullptr) return config;
@@ -104,12 +109,14 @@ JsonValue of_row(const JsonValue& config) {
       const auto before = std::ranges::find_if(members, [&](const auto& m) { return m.key == name; });
       said = before != members.end() ? &before->value : nullptr;
     }
-    // Said twice; what differs is a key of its own, but for the lengths that software was run with.
+    // The value is there under both names. A different value is kept under its own name, so that it is
+    // noticed as unknown. Maximum lengths may differ, because inference software adds its own.
     if (said == nullptr)
       members.push_back({std::string{name}, value});
     else if (name != "max_position_embeddings" && !(*said == value))
       members.push_back({member.key, value});
   }
+  // A null is dropped if the key occurs with a value too.
   std::erase_if(members, [&](const JsonValue::Member& member) {
     return member.value.is_null() && std::ranges::count(members, member.key, &JsonValue::Member::key) > 1;
   });
@@ -118,17 +125,19 @@ JsonValue of_row(const JsonValue& config) {
   return result;
 }
 
+// Whether the key contains one of these parts.
 bool has_any(std::string_view key, std::string_view parts) {
   return any_word(parts, [&](std::string_view part) { return key.find(part) != std::string_view::npos; });
 }
 
-// What is on under such a name is a way to compute the same.
+// Parts of key names for switches that only select an implementation.
 constexpr std::string_view kWays = "fused kernel backend impl flash compile cache determin iteration";
-// A text is no size; under such a name it says what layers are.
+// Texts are usually not sizes; under a key with one of these parts they describe layers.
 constexpr std::string_view kOfLayers = "pattern layer block mixer attention_type attn_type arch kind";
-// A fraction under such a name is one of a size.
+// A fractional number under a key with one of these parts determines a size.
 constexpr std::string_view kOfSizes = "ratio expan mult frac width";
 
+// Whether a value means "off": false, 0, an empty text, list or object.
 bool is_off(const JsonValue& value) {
   if (value.is_bool()) return !value.truth();
   if (value.is_number()) return value.number() == 0;
@@ -137,6 +146,7 @@ bool is_off(const JsonValue& value) {
   return value.is_object() && value.members().empty();
 }
 
+// Whether an unknown key can be ignored, judged by its name and value. The lists above say which cannot.
 bool shapes_nothing(std::string_view key, const JsonValue& value) {
   if (is_off(value)) return true;
   if (value.is_text()) return !has_any(key, kOfLayers);
@@ -148,14 +158,16 @@ bool shapes_nothing(std::string_view key, const JsonValue& value) {
 
 JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes) {
   if (!config.is_object()) return config;
+  // Grok 2 was published with the model type of another model.
   if (text_of(config, "model_type") == "git" && config.find("residual_moe") != nullptr) {
-    JsonValue::Object members;  // Grok 2 as it was published, under the name of another model
+    JsonValue::Object members;  // Grok 2, published with the model type of another model
     for (const JsonValue::Member& member : config.members())
       members.push_back({member.key, member.key == "model_type" ? JsonValue{"grok"} : member.value});
     JsonValue grok{std::move(members)};
     grok.set_line(config.line());
     return of_row(grok);
   }
+  // Omni models: only the language part that "thinks" is modelled.
   if (const JsonValue* thinker = config.find("thinker_config"); thinker != nullptr && thinker->is_object()) {
     notes.emplace_back("only the thinker (thinker_config); the talker is not counted");
     return with_usual_keys(*thinker, notes);
@@ -171,7 +183,8 @@ JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& not
   return of_row(result);
 }
 
-// Keys that no reader asked for. Newer files of a family have some: most say nothing of a shape.
+// See the header. Newer configs often have additional keys that do not affect the shape of the model. Keys
+// that might are errors.
 
 Status finish_with_unknown_keys(ObjectReader& keys, std::vector<std::string>& notes) {
   std::string passed;

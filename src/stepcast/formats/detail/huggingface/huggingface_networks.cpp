@@ -1,4 +1,4 @@
-// Models on Hugging Face that are no stack of language-model layers: ViT, ResNet, encoders in front of decoders.
+// Models on Hugging Face other than decoder-only language models: ViT, ResNet, encoder-decoder models.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -16,9 +16,10 @@
 namespace stepcast::detail {
 namespace {
 
+// Largest image, in pixels per side.
 constexpr std::int64_t kLargestImage = 4096;
 
-// Labels of a classifier; a file that names none has two, as in transformers.
+// Number of labels of a classifier. Without labels in the file it is 2, the default of transformers.
 Status read_classes(ObjectReader& keys, std::int64_t& classes) {
   classes = 2;
   if (const JsonValue* labels = keys.take("id2label"); labels != nullptr && labels->is_object())
@@ -26,6 +27,7 @@ Status read_classes(ObjectReader& keys, std::int64_t& classes) {
   return keys.optional("num_labels", classes);
 }
 
+// The image size, from the settings or the file, which must be a multiple of `step`.
 Status read_image(ObjectReader& keys, const VisionSettings& settings, std::int64_t step,
                   std::int64_t& pixels) {
   STEPCAST_TRY(keys.optional("image_size", pixels));
@@ -35,11 +37,14 @@ Status read_image(ObjectReader& keys, const VisionSettings& settings, std::int64
                    fmt::format("pixels in either direction: a multiple of {} up to {}", step, kLargestImage));
 }
 
+// Errors: a size outside 1 to `largest`.
 Status in_range(const ObjectReader& keys, std::string_view key, std::int64_t size, std::int64_t largest) {
   if (size >= 1 && size <= largest) return Ok{};
   return keys.wrong(key, size, fmt::format("1 to {}", largest));
 }
 
+// ViT. The defaults are those of ViT-Base. Ignored keys (activation, dropout) do not change the modelled
+// operations.
 Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const VisionSettings& settings) {
   std::array<std::int64_t, 5> sizes{12, 768, 12, 3072, 16};
   constexpr std::pair<std::string_view, std::int64_t> kKeys[] = {{"num_hidden_layers", 1000},
@@ -65,7 +70,7 @@ Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const 
   return vision_transformer(name, sizes, pixels, classes);
 }
 
-// Blocks as torchvision has them, whose stages double their channels.
+// ResNet with the blocks of torchvision, where each stage doubles the channels. Other widths and strides are errors.
 Result<Transformer> read_resnet(ObjectReader& keys, const std::string& name, const VisionSettings& settings) {
   std::vector<double> depths{3, 4, 6, 3}, widths{256, 512, 1024, 2048};
   const auto numbers = [&](std::string_view key, std::vector<double>& out) -> Status {
@@ -107,6 +112,8 @@ Result<Transformer> read_resnet(ObjectReader& keys, const std::string& name, con
   return residual_network(name, sizes, pixels, classes);
 }
 
+// T5, mT5 and UMT5. `family` contains the defaults of the model type. Errors: a number of relative position
+// buckets other than 32.
 Result<Transformer> read_t5(ObjectReader& keys, const EncoderDecoder& family) {
   EncoderDecoder t5 = family;
   for (const auto& [key, size] : {std::pair{"num_layers", &t5.encoder_layers},
@@ -117,6 +124,7 @@ Result<Transformer> read_t5(ObjectReader& keys, const EncoderDecoder& family) {
                                   {"vocab_size", &t5.vocab_size}}) {
     STEPCAST_TRY(keys.optional(key, *size));
   }
+  // Decoders have as many layers as encoders unless the file says otherwise.
   t5.decoder_layers = t5.encoder_layers;
   STEPCAST_TRY(keys.optional("num_decoder_layers", t5.decoder_layers));
   STEPCAST_TRY(keys.optional("tie_word_embeddings", t5.tied_embeddings));
@@ -131,7 +139,7 @@ Result<Transformer> read_t5(ObjectReader& keys, const EncoderDecoder& family) {
   return encoder_decoder(t5);
 }
 
-// As BART names its sizes.
+// BART and the models with its key names: mBART, M2M-100, Pegasus, Marian and Whisper.
 Result<Transformer> read_bart(ObjectReader& keys, const EncoderDecoder& family) {
   EncoderDecoder bart = family;
   for (const auto& [key, size] : {std::pair{"encoder_layers", &bart.encoder_layers},
@@ -151,6 +159,7 @@ Result<Transformer> read_bart(ObjectReader& keys, const EncoderDecoder& family) 
         .found(fmt::format("{} and {}", bart.n_heads, bart.decoder_heads))
         .expected("the same number of heads in encoder and decoder, a divisor of d_model");
   bart.head_dim = bart.hidden_size / heads;
+  // Whisper reads sound: the number of mel bins decides, and positions have separate keys.
   if (bart.mel_bins > 0) {
     STEPCAST_TRY(keys.optional("max_source_positions", bart.encoder_positions));
     STEPCAST_TRY(keys.optional("max_target_positions", bart.decoder_positions));
@@ -173,13 +182,14 @@ Result<Transformer> read_bart(ObjectReader& keys, const EncoderDecoder& family) 
   return encoder_decoder(bart);
 }
 
-// What each family is, by its defaults in transformers.
+// An encoder-decoder family with the defaults of its class in transformers.
 struct EncoderDecoderRow {
-  std::string_view model_types;  // words
+  std::string_view model_types;  // separated by blanks
   Result<Transformer> (*read)(ObjectReader&, const EncoderDecoder&);
   EncoderDecoder family;
 };
 
+// The row of a model type; null if it is not an encoder-decoder model.
 const EncoderDecoderRow* encoder_decoder_row(std::string_view model_type) {
   using Positions = EncoderDecoder::Positions;
   const EncoderDecoder t5{.encoder_layers = 6, .hidden_size = 512, .n_heads = 8, .ffn_hidden_size = 2048};
@@ -199,7 +209,7 @@ const EncoderDecoderRow* encoder_decoder_row(std::string_view model_type) {
                             .decoder_ffn_hidden_size = 4096,
                             .biases = true,
                             .positions = Positions::own,
-                            .encoder_positions = 2,  // rows in front that no token uses
+                            .encoder_positions = 2,  // rows before the first that is used
                             .embedding_norms = true,
                             .last_norms = false};
   EncoderDecoder mbart = bart, m2m = bart, marian = bart, whisper = bart;

@@ -1,4 +1,4 @@
-// Keys of Hugging Face's config.json: lists of them, and what readers of families share.
+// Reads keys of Hugging Face's config.json: lists of keys, and functions that the readers of families share.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@
 
 namespace stepcast::detail {
 
-// Words of a row of tables/huggingface_keys.csv: "harmless" are keys that say nothing about shape, time or memory of training.
+// The keys of a list in tables/huggingface_keys.csv, separated by blanks. "harmless": keys without effect on
+// shape, time or memory of training.
 [[nodiscard]] std::string_view huggingface_keys(std::string_view list);
 
-// A config with its language model as `text_config`, whatever that is called, and, of families that rows describe, with
-// sizes under their usual names (huggingface_keys.cpp). What is left out goes into `notes`.
+// The config with its language model as `text_config`, and, for families with a row, all sizes under their
+// usual names (huggingface_keys.cpp). Parts that are left out are mentioned in `notes`.
 [[nodiscard]] JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes);
 
-// Keys that nobody took (huggingface_keys.cpp): an error where one may shape the model, by its name and value; the
-// others go into `notes`, or say nothing.
+// Handles keys that no reader read (huggingface_keys.cpp). Errors: a key that may change the model's shape,
+// judged by its name and value. Other keys are mentioned in `notes` or ignored.
 [[nodiscard]] Status finish_with_unknown_keys(ObjectReader& keys, std::vector<std::string>& notes);
 
-// Shared (huggingface_families.cpp).
+// Reads the name of an activation function. Errors: an unknown one.
 [[nodiscard]] Status read_activation(ObjectReader& keys, std::string_view key, Activation& out);
-// Features that no Transformer has: refused unless they are off.
+// Reject a feature that is not modelled, if its switch is on (or off).
 [[nodiscard]] Status refuse_if_true(ObjectReader& keys, std::string_view key, std::string_view why);
 [[nodiscard]] Status refuse_if_false(ObjectReader& keys, std::string_view key, std::string_view why);
 

@@ -1,4 +1,4 @@
-// Latent attention, and the indexer that chooses its keys.
+// Reads latent attention (MLA) and the layers in which an indexer selects keys.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,8 @@
 namespace stepcast::detail {
 namespace {
 
-// "indexer_types": which layers share what another chose; all others are full.
+// "indexer_types": for each layer "full" (it has an indexer) or "shared" (it reuses the keys of an earlier
+// layer). Returns true for shared layers.
 Result<std::vector<bool>> read_indexer_types(ObjectReader& keys, std::int64_t n_layers) {
   const JsonValue& list = *keys.take("indexer_types");
   if (!list.is_array() || static_cast<std::int64_t>(list.items().size()) != n_layers)
@@ -35,6 +36,7 @@ Result<std::vector<bool>> read_indexer_types(ObjectReader& keys, std::int64_t n_
 
 }  // namespace
 
+// The sizes of the kind of attention that `kind` names, under the keys that its traits list.
 Status read_attention_sizes(ObjectReader& keys, std::string_view kind, Transformer& model) {
   model.attention = attention_named(kind, {});
   const auto sizes = model.attention.module->traits().sizes;
@@ -46,7 +48,8 @@ Status read_attention_sizes(ObjectReader& keys, std::string_view kind, Transform
 }
 
 Status read_latents(ObjectReader& keys, Transformer& model) {
-  model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
+  // The width of a head follows from the latent sizes; head_dim in the file is the rotated part.
+  model.n_kv_heads = model.head_dim = 0;
   STEPCAST_TRY(refuse_if_false(keys, "use_mla", "this family is not supported without latent attention"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
@@ -58,6 +61,8 @@ Status read_latents(ObjectReader& keys, Transformer& model) {
   return keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers);
 }
 
+// Three ways to give it, in order of precedence: indexer_types, a pattern of letters ('S' is shared), a
+// frequency with an offset.
 Result<std::vector<bool>> layers_without_indexer(ObjectReader& keys, std::int64_t n_layers) {
   std::string letters;
   std::int64_t every = 1, offset = 2;

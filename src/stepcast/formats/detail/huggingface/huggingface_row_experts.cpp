@@ -1,3 +1,5 @@
+// Reads mixture-of-experts sizes and which layers have experts. Families use many names for the same sizes,
+// so the names are lists.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -11,7 +13,8 @@
 namespace stepcast::detail {
 namespace {
 
-// Names that families have for the same; the first that is there counts, and the others say it again.
+// Names for the same size, separated by blanks. The first one that is present is read; the others are
+// repetitions and are ignored.
 constexpr std::string_view kExpertCounts = "n_routed_experts moe_num_experts num_experts num_local_experts";
 constexpr std::string_view kPerToken = "num_experts_per_tok moe_top_k moe_topk moe_k top_k_experts";
 constexpr std::string_view kWidths = "moe_intermediate_size expert_ffn_hidden_size";
@@ -22,6 +25,7 @@ constexpr std::string_view kSharedWidths =
     "shared_intermediate_size";
 constexpr std::string_view kDenseInFront = "first_k_dense_replace num_dense_layers moe_layer_start_index";
 
+// The first of these keys that is present; empty if none is. All of them count as read.
 std::string_view first_of(ObjectReader& keys, std::string_view names) {
   std::string_view first;
   (void)any_word(names, [&](std::string_view name) {
@@ -32,7 +36,8 @@ std::string_view first_of(ObjectReader& keys, std::string_view names) {
   return first;
 }
 
-// "3,4,5" (Step 3.5), or a list of layers that have none (Qwen).
+// Lists of layers: "moe_layers_enum" names those with experts as "3,4,5" (Step 3.5), "mlp_only_layers" those
+// without (Qwen).
 Status read_listed_layers(ObjectReader& keys, std::vector<bool>& has) {
   std::string enumerated;
   if (keys.has("moe_layers_enum")) {
@@ -59,6 +64,7 @@ Status read_listed_layers(ObjectReader& keys, std::vector<bool>& has) {
 
 }  // namespace
 
+// No experts are added if the config has none, if they are switched off, or if there is only one and the family is Jamba.
 Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transformer& model) {
   bool on = true;
   if (!names.switch_key.empty()) STEPCAST_TRY(keys.optional(names.switch_key, on));
@@ -68,7 +74,7 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   const bool sized = names.complete && !(per_token.empty() && width.empty());
   if ((count.empty() && !model.moe && !sized) || !on) return Ok{};
   MixtureOfExperts moe = std::exchange(model.moe, std::nullopt).value_or(MixtureOfExperts{});
-  // What the family has already is the default.
+  // A size of the family is the default; without one, the key is required.
   const auto required = [&](std::string_view key, std::string_view usual, std::int64_t& out) {
     return out > 0 ? optional_size(keys, key, out) : keys.required(key.empty() ? usual : key, out);
   };
@@ -85,10 +91,11 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   STEPCAST_TRY(keys.optional("n_group", moe.n_groups));
   moe.groups_per_token = moe.n_groups = std::max<std::int64_t>(1, moe.n_groups);
   STEPCAST_TRY(keys.optional("topk_group", moe.groups_per_token));
-  // DeepSeek-V2-Lite names groups that its "greedy" routing does not look at.
+  // DeepSeek-V2-Lite has groups in its config that its "greedy" routing does not use.
   const JsonValue* method = keys.take("topk_method");
   if (method != nullptr && method->is_text() && method->text() == "greedy")
     moe.n_groups = moe.groups_per_token = 1;
+  // Shared experts: the dense FFN as one (Gemma 4), one without a count, or a count and a width.
   if (names.dense_beside) {
     model.norms_per_layer = 7;
     moe.n_shared_experts = 1;
@@ -104,12 +111,14 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   }
   moe.router_bias = names.router_bias;
   moe.shared_expert_gate = names.shared_gate && !shared_width.empty();
-  // The router of Gemma 4 has a scale of each element and of each expert: as many as such a gate and such biases.
+  // Gemma 4's router has a scale for each element and for each expert: the same sizes as a gate and biases.
   if (names.dense_beside) moe.shared_expert_gate = moe.router_bias = true;
   model.moe = moe;
   return Ok{};
 }
 
+// Layers with experts may be given by a period, an interval, lists or words. A later form in this function
+// overrides an earlier one.
 Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKeys& names,
                                              const Transformer& model) {
   constexpr std::int64_t kMostLayers = 1'000'000;
@@ -120,6 +129,7 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
   STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
   STEPCAST_TRY(keys.optional("moe_layer_interval", interval));
   STEPCAST_TRY(keys.optional("moe_layer_end_index", end));
+  // Periods are meaningless in a model without experts.
   if (!model.moe) every = interval = frequency = 1;
   if (every < 1 || interval != 1 || frequency < 1 || end + 1 < model.n_layers)
     return keys.error(every < 1       ? "decoder_sparse_step"
@@ -134,7 +144,7 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
                   layers_of_period(keys, "expert_layer_period", "expert_layer_offset", model.n_layers));
   if (!periodic.empty() && model.moe) has = periodic;
   const std::string_view layers = keys.has(names.layers) ? names.layers : "mlp_layer_types";
-  if (layers != "mlp_layer_types") keys.ignore("mlp_layer_types");  // which says it again
+  if (layers != "mlp_layer_types") keys.ignore("mlp_layer_types");  // a repetition
   if (keys.has(layers)) {
     STEPCAST_ASSIGN(const std::vector<std::string> list,
                     read_words(keys, layers, model.n_layers, model.n_multi_token_prediction_layers));

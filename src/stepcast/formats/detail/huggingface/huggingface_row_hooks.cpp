@@ -1,5 +1,5 @@
-// What keys of single families say in a way that no column of tables/huggingface_families.json has: its column `hook` names
-// a function of this table, which runs when all other columns are read.
+// Special cases of single families that no column of tables/huggingface_families.json can express. The column
+// `hook` names a function of this file, which runs after all other columns.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -16,20 +16,21 @@
 namespace stepcast::detail {
 namespace {
 
-// The number of key-value heads and of norms depends on three switches.
+// Falcon: the number of key-value heads and of norms depends on three switches.
 Status read_falcon(ObjectReader& keys, Transformer& model) {
   bool multi_query = true, grouped = false;
   STEPCAST_TRY(keys.optional("multi_query", multi_query));
   STEPCAST_TRY(keys.optional("new_decoder_architecture", grouped));
   model.n_kv_heads = grouped ? model.kv_heads() : multi_query ? 1 : model.n_heads;
-  // Attention and FFN read one norm; in the newer ones a norm each, unless the file says that they share one.
+  // Attention and FFN share a norm in older models. In newer ones each has a norm, unless the file says that
+  // they share it.
   std::int64_t norms = grouped ? 2 : 1;
   STEPCAST_TRY(keys.optional("num_ln_in_parallel_attn", norms));
   model.norms_per_layer = model.parallel_residual ? norms : 2;
   return Ok{};
 }
 
-// Layers with windows and without take turns.
+// GPT-Neo: layers with full and with windowed attention alternate. Other patterns are errors.
 Status read_gpt_neo(ObjectReader& keys, Transformer& /*model*/) {
   std::vector<std::string> layers;
   STEPCAST_TRY(keys.optional("attention_layers", layers));
@@ -40,14 +41,14 @@ Status read_gpt_neo(ObjectReader& keys, Transformer& /*model*/) {
   return Ok{};
 }
 
-// One dropout for both. One stream of attention, as in fine-tuning and in public measurements; pre-training by
-// permutations has two.
+// XLNet: one dropout for everything. It is modelled with one stream of attention, as in fine-tuning and in
+// published measurements. Pre-training with permutations has two.
 Status read_xlnet(ObjectReader& /*keys*/, Transformer& model) {
   model.attention_dropout = model.hidden_dropout;
   return Ok{};
 }
 
-// Llama 3.2 Vision: layers of a list look at images; at how many vectors, the tower says.
+// Llama 3.2 Vision: listed layers attend to image vectors. Their number is set later, from the vision tower.
 Status read_mllama_text(ObjectReader& keys, Transformer& model) {
   const JsonValue* list = keys.take("cross_attention_layers");
   const auto cross = list == nullptr ? std::nullopt : list->numbers();
@@ -59,7 +60,8 @@ Status read_mllama_text(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
-// The last of every so many layers has experts, or those of a list, which must say the same; none where either says so.
+// Llama 4: every N-th layer has experts, or those in a list, which must be the same layers. There are no
+// experts if N is 0 or the list is empty.
 Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   std::int64_t every = 1;
   STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
@@ -76,8 +78,8 @@ Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
-// LongCat-Flash: two layers of latent attention and a dense FFN each, and experts that run beside the second. Some choices
-// of the router give a token back as it came.
+// LongCat-Flash: each layer of the file is two layers of latent attention and dense FFN, with experts that
+// run in parallel to the second. Some router choices are "zero experts", which return the token unchanged.
 Status read_longcat(ObjectReader& keys, Transformer& model) {
   if (!model.moe) return keys.wrong("n_routed_experts", 0, "1 or more");
   MixtureOfExperts& moe = *model.moe;
@@ -86,7 +88,8 @@ Status read_longcat(ObjectReader& keys, Transformer& model) {
   constexpr std::int64_t kMost = 100'000;
   if (model.n_layers > kMost || moe.n_experts > kMost || moe.zero_experts > kMost || choices > kMost)
     return keys.error("num_hidden_layers").expected("sizes below 100000");
-  // Choices spread over all, as the router's biases are steered.
+  // The router's biases are adjusted so that choices are spread over all experts, including zero experts.
+  // Thus only a fraction of the choices reach real experts.
   const std::int64_t all = std::max<std::int64_t>(1, moe.n_experts + moe.zero_experts);
   moe.experts_per_token = std::max<std::int64_t>(1, (choices * moe.n_experts + all / 2) / all);
   model.n_layers *= 2;
@@ -96,9 +99,11 @@ Status read_longcat(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
-// Which keys beside the window each layer attends to: by how many tokens a key stands for, or by words.
+// DeepSeek-V4: which compressed keys each layer attends to, in addition to the window. A layer is given by a
+// word, or by the number of tokens per compressed key (0, 4, 128).
 Status read_compressed_layers(ObjectReader& keys, std::int64_t window, Transformer& model) {
   constexpr std::int64_t kChosen = 4, kAll = 128;
+  // A kind of layer: its name, its number, tokens per compressed key, and whether an indexer selects keys.
   struct Word {
     std::string_view word, number;
     std::int64_t tokens;
@@ -143,6 +148,7 @@ Status read_compressed_layers(ObjectReader& keys, std::int64_t window, Transform
                          .values_are_keys = true,
                          .compressed_tokens = word->tokens,
                          .chooses_keys = word->chooses};
+    // Layers after the last one are multi-token prediction layers and must be equal to a known kind.
     if (layer < n_layers) {
       append_layer(model, kind);
     } else if (const auto like = std::ranges::find(model.layer_kinds, kind);
@@ -181,12 +187,13 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   return read_compressed_layers(keys, window, model);
 }
 
-// DeciLM: a share of two thirds of the width, in steps of 256.
+// FFN width of DeciLM: two thirds of `multiple` times the hidden size, rounded up to a multiple of 256.
 std::int64_t width_of_multiple(double multiple, std::int64_t hidden_size) {
   const auto width = static_cast<std::int64_t>(2 * multiple * static_cast<double>(hidden_size) / 3);
   return (width + 255) / 256 * 256;
 }
 
+// One layer of `block_configs`: sizes of attention and FFN, each of them may be missing ("no_op").
 Status read_searched_block(const ObjectReader& keys, const JsonValue& block, const Transformer& model,
                            LayerKind& kind) {
   STEPCAST_ASSIGN(ObjectReader parts,
@@ -202,7 +209,7 @@ Status read_searched_block(const ObjectReader& keys, const JsonValue& block, con
   STEPCAST_TRY(
       refuse_if_true(*attention, "replace_with_linear", "attention as a single matrix is not modelled"));
   STEPCAST_TRY(refuse_if_true(*attention, "unshifted_sink", "sinks of attention are not modelled here"));
-  (void)attention->take("use_prefill_window_in_sink_attention");  // how it generates
+  (void)attention->take("use_prefill_window_in_sink_attention");  // only affects generation
   STEPCAST_TRY(attention->finish());
   double multiple = 0;
   STEPCAST_TRY(ffn->optional("no_op", no_ffn));
@@ -221,7 +228,8 @@ Status read_searched_block(const ObjectReader& keys, const JsonValue& block, con
   return Ok{};
 }
 
-// Layers that a search chose one by one (Nemotron Super): attention or none, and a width of their own.
+// Nemotron Super: layers that an architecture search selected individually. Each has attention or none, and
+// its own FFN width.
 Status read_nemotron_nas(ObjectReader& keys, Transformer& model) {
   const JsonValue* blocks = keys.take("block_configs");
   const auto wrong = [&](std::string problem) { return keys.error("block_configs", std::move(problem)); };
@@ -246,6 +254,7 @@ Status read_nemotron_nas(ObjectReader& keys, Transformer& model) {
 
 }  // namespace
 
+// An unknown or empty name runs nothing.
 Status run_hook(std::string_view name, ObjectReader& keys, Transformer& model) {
   constexpr struct {
     std::string_view name;

@@ -1,5 +1,5 @@
-// What columns of tables/huggingface_families.json say of single keys: what they must say, which words set which parts of
-// the model, and windows of attention.
+// Columns of tables/huggingface_families.json about single keys: values that they must have, words that set
+// parts of the model, and attention windows.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Off: false, 0, nothing.
+// Errors: a key of the column must_be_off that is not off. Off means false, 0, null or an empty list.
 Status refuse_what_is_on(const FamilyRow& row, ObjectReader& keys) {
   Status status = Ok{};
   (void)any_word(row.must_be_off, [&](std::string_view key) {
@@ -30,8 +30,8 @@ Status refuse_what_is_on(const FamilyRow& row, ObjectReader& keys) {
   return status;
 }
 
-// Whether `value`, of a list every item, is what the table says: one value, one of a list, or "=key" for what that key says.
-// What is not, otherwise.
+// Compares a value with the table: a value, a list of allowed values, or "=key" for the value of another key.
+// For a list, all items are compared. Returns null if it matches, else the value that does not match.
 const JsonValue* what_is_not(const JsonValue& value, const JsonValue& said, const ObjectReader& keys) {
   if (value.is_array() && !value.items().empty()) {
     for (const JsonValue& item : value.items())
@@ -44,6 +44,7 @@ const JsonValue* what_is_not(const JsonValue& value, const JsonValue& said, cons
   return same == nullptr || *same == value ? nullptr : &value;
 }
 
+// Errors: a value that differs from the column must_be.
 Status check_values(const FamilyRow& row, ObjectReader& keys) {
   if (row.must_be == nullptr) return Ok{};
   for (const JsonValue::Member& member : row.must_be->members()) {
@@ -60,13 +61,15 @@ Status check_values(const FamilyRow& row, ObjectReader& keys) {
   return Ok{};
 }
 
-// "a b" are two words, "*b" any that ends so.
+// Whether `word` is one of the cases: words separated by blanks, where "*b" matches all words that end with b.
 bool is_case(std::string_view word, std::string_view cases) {
   return any_word(cases, [&](std::string_view one) {
     return one.starts_with('*') ? word.ends_with(one.substr(1)) : word == one;
   });
 }
 
+// Applies the features that the table gives for the value of a key. Cases are words, or "true" and "false".
+// Errors: a word without a case.
 Status read_case(ObjectReader& keys, const JsonValue::Member& cases, Transformer& model) {
   const JsonValue* value = keys.take(cases.key);
   if (value != nullptr && value->is_array() && cases.key == "architectures")
@@ -90,7 +93,7 @@ Status read_case(ObjectReader& keys, const JsonValue::Member& cases, Transformer
   return is_switch ? Status{Ok{}} : keys.wrong(cases.key, word, expected);
 }
 
-// Which layers see all tokens: the last of every so many, or any, which then have kinds.
+// Windows by `layer_types`: full attention in every N-th layer sets a period; any other pattern gives each layer a kind.
 Status read_turns(ObjectReader& keys, Transformer& model) {
   const JsonValue* types = keys.take("layer_types");
   if (types == nullptr) return Ok{};
@@ -137,6 +140,7 @@ Status require(ObjectReader& keys, std::string_view key) {
   return keys.error("", fmt::format("`{}` is missing", keys.path_of(key))).expected("a whole number");
 }
 
+// Errors then show the spelling of the file instead of the usual name.
 void show_spellings(const FamilyRow& row, ObjectReader& keys) {
   if (row.spelled == nullptr) return;
   for (const JsonValue::Member& member : row.spelled->members())
@@ -160,6 +164,7 @@ Status read_said(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
+// See FamilyRow::window for the values. "upper" is supported only if all layers have windows, or none.
 Status read_windows(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   if (row.window.empty()) return Ok{};
   const bool is_upper = row.window == "upper";

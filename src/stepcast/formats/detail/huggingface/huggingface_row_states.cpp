@@ -1,4 +1,4 @@
-// Layers that carry a state: their sizes, and models of nothing else.
+// Reads layers with a state (Mamba, linear attention): their sizes, and models that consist of such layers only.
 #include <string_view>
 
 #include "stepcast/formats/detail/huggingface/huggingface_readers.h"
@@ -8,7 +8,8 @@
 namespace stepcast::detail {
 namespace {
 
-// Of mixers whose heads are told by the size of the model.
+// Sizes of mixers with heads that follow from the model's size: channels for Mamba-1, attention heads for
+// decayed linear attention.
 Status read_channels(ObjectReader& keys, const StateKeys& names, const Transformer& model,
                      StateMixer& state) {
   constexpr std::int64_t kWidest = 100'000;
@@ -21,12 +22,13 @@ Status read_channels(ObjectReader& keys, const StateKeys& names, const Transform
     state.head_dim = state.key_head_dim = model.qk_head_dim();
     state.head_norms = model.qk_norm;
   } else if (names.mixer == Mixer::mamba1) {
-    double expand = 2;  // times the width of the model, unless the width is said
+    double expand = 2;  // inner width as a multiple of the model's width, unless the inner width is given
     STEPCAST_TRY(keys.optional(keys.has("mamba_expand") ? "mamba_expand" : "expand", expand));
     if (!(expand > 0 && expand < 100)) return keys.error("expand").expected("a number from 0 to 100");
     state.n_heads = static_cast<std::int64_t>(expand * static_cast<double>(model.hidden_size));
     STEPCAST_TRY(optional_size(keys, names.n_heads, state.n_heads));
     STEPCAST_TRY(keys.required(names.key_head_dim, state.key_head_dim));
+    // dt_rank "auto" is the hidden size divided by 16, rounded up.
     state.rank = (model.hidden_size + 15) / 16;
     const std::string_view rank = keys.has("mamba_dt_rank") ? "mamba_dt_rank" : "time_step_rank";
     if (const JsonValue* said = keys.take(rank); said != nullptr && !said->is_text())
@@ -40,11 +42,12 @@ Status read_channels(ObjectReader& keys, const StateKeys& names, const Transform
 Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model) {
   StateMixer state;
   state.conv_bias = !names.conv_bias.empty();
+  // The mixers differ in their keys: derived sizes, Kimi's sizes from attention, or four explicit keys.
   if (names.n_heads.empty() || names.mixer == Mixer::mamba1) {
     if (names.mixer == Mixer::gated_delta) return Ok{};
     STEPCAST_TRY(read_channels(keys, names, model, state));
   } else if (names.mixer == Mixer::channel_delta && !keys.has(names.n_heads)) {
-    state.n_heads = state.n_key_heads = model.n_heads;  // Ling 3: as those that attend
+    state.n_heads = state.n_key_heads = model.n_heads;  // Ling 3: as in attention
     STEPCAST_TRY(keys.required("head_dim", state.head_dim));
     state.key_head_dim = state.head_dim;
     STEPCAST_TRY(keys.optional("short_conv_kernel_size", state.conv_kernel));
@@ -67,7 +70,7 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   return Ok{};
 }
 
-// Layers of one part.
+// Models without attention: each layer is one state mixer without FFN.
 Status read_state_alone(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   model.norm = row.norm;
   model.norm_bias = row.norm_bias;

@@ -1,6 +1,6 @@
-// The families that tables/huggingface_families.json describes, a row each: what they always have, and which keys say the
-// rest. A row goes by all the words of its `model_type`; one that is `like` another has what that has, unless it says
-// otherwise; `why` is for readers.
+// Reads tables/huggingface_families.json, with one row per family: fixed properties and the keys for the
+// others. A row applies to each word in its `model_type`. A row with `like` inherits from that row above it,
+// and overrides what it sets itself. `why` is documentation.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -22,6 +22,7 @@ using K = StateKeys;
 using A = AttentionKeys;
 using R = FamilyRow;
 
+// Members that the table may set, in each part of a row.
 STEPCAST_MEMBERS(kExpertKeys, &E::width, &E::latent_size, &E::layers, &E::one_shared_width, &E::switch_key,
                  &E::shared_gate, &E::router_bias, &E::one_shared, &E::dense_beside, &E::complete);
 STEPCAST_MEMBERS(kStateKeys, &K::n_heads, &K::head_dim, &K::n_key_heads, &K::key_head_dim, &K::conv_kernel,
@@ -35,7 +36,7 @@ STEPCAST_MEMBERS(kRow, &R::model_type, &R::pattern, &R::attending, &R::interval,
                  &R::tied_otherwise, &R::norm, &R::sections, &R::must_say, &R::window, &R::hook,
                  &R::ffn_times, &R::rotary_width, &R::adds_unused, &R::state_alone);
 
-// Calls read(section), if it is there, and complains of what that did not take.
+// Calls read(section) if the section is present. Errors: keys that `read` did not read.
 template <class Read>
 Status read_section(ObjectReader& keys, std::string_view key, const Read& read) {
   STEPCAST_ASSIGN(auto section, keys.section(key));
@@ -44,12 +45,13 @@ Status read_section(ObjectReader& keys, std::string_view key, const Read& read) 
   return section->finish();
 }
 
-// The members of a part under its key, if it is there.
+// Reads the members of a part under its key, if it is present.
 template <class List, class Part>
 Status read_part(ObjectReader& keys, std::string_view key, const List& members, Part& out) {
   return read_section(keys, key, [&](ObjectReader& section) { return read_members(section, members, out); });
 }
 
+// One row. `above`: the rows before it, for `like`.
 Result<FamilyRow> read_family(ObjectReader& keys, const std::vector<FamilyRow>& above) {
   FamilyRow row;
   std::string like;
@@ -79,6 +81,7 @@ Result<FamilyRow> read_family(ObjectReader& keys, const std::vector<FamilyRow>& 
   return row;
 }
 
+// The JSON document stays in memory, because rows have views of its texts.
 Result<std::vector<FamilyRow>> read_family_rows() {
   static const std::string kFile = "huggingface_families.json";
   static const Result<JsonValue> kTable = parse_json(shipped_table(kFile), kFile);

@@ -1,3 +1,5 @@
+// Reads a model of the family table. read_row() reads sizes and options in a fixed order; read_pattern() then
+// builds the layers, which is only needed if they differ from each other.
 #include "stepcast/formats/detail/huggingface/huggingface_rows.h"
 
 #include <algorithm>
@@ -15,6 +17,8 @@
 
 namespace stepcast::detail {
 
+// A list may be an array, or a text with one letter per layer. Up to `further` extra entries (multi-token
+// prediction) are dropped.
 Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view key, std::int64_t n_layers,
                                             std::int64_t further) {
   const JsonValue* list = keys.take(key);
@@ -38,6 +42,7 @@ Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view
   return words;
 }
 
+// True for layers with layer % period == offset. Empty if the config has no period.
 Result<std::vector<bool>> layers_of_period(ObjectReader& keys, std::string_view period_key,
                                            std::string_view offset_key, std::int64_t n_layers) {
   std::vector<bool> is;
@@ -59,7 +64,8 @@ namespace {
 
 using FeedForward = LayerKind::FeedForward;
 
-// What a word of a pattern says of a layer of two parts; a letter is of one part (hybrid_layers.h).
+// Words of a layer pattern, for layers with a mixer and an FFN. Single letters describe layers of one part
+// instead (hybrid_layers.h).
 struct LayerWord {
   std::string_view word;
   Mixer mixer;
@@ -76,7 +82,7 @@ constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention},
                                      {"0", Mixer::attention},
                                      {"1", Mixer::attention, true}};
 
-// Of files that only say how far apart layers with full attention are (Qwen3-Next).
+// The words of layers for configs with only an interval of full-attention layers (Qwen3-Next).
 Result<std::vector<std::string>> words_by_interval(ObjectReader& keys, const FamilyRow& row,
                                                    std::int64_t n_layers) {
   std::int64_t every = 0;
@@ -92,6 +98,7 @@ Result<std::vector<std::string>> words_by_interval(ObjectReader& keys, const Fam
   return words;
 }
 
+// Sizes of attention in layers of one kind, under the keys of the family.
 Status read_attention_keys(ObjectReader& keys, const AttentionKeys& names, LayerKind& kind) {
   STEPCAST_TRY(optional_size(keys, names.n_heads, kind.n_heads));
   STEPCAST_TRY(optional_size(keys, names.n_kv_heads, kind.n_kv_heads));
@@ -102,7 +109,7 @@ Status read_attention_keys(ObjectReader& keys, const AttentionKeys& names, Layer
                                        : keys.optional(names.values_are_keys, kind.values_are_keys);
 }
 
-// All layers have a state but those of a list of numbers.
+// The words of layers for configs that list their attention layers; all others have a state.
 Result<std::vector<std::string>> words_by_numbers(ObjectReader& keys, std::string_view key,
                                                   std::int64_t n_layers) {
   constexpr std::int64_t kMostLayers = 1'000'000;
@@ -117,7 +124,7 @@ Result<std::vector<std::string>> words_by_numbers(ObjectReader& keys, std::strin
   return words;
 }
 
-// What each layer is by one word or letter; all the same of files that say nothing.
+// A word or letter for each layer. Configs without a pattern have equal layers with full attention.
 Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectReader& keys,
                                                   Transformer& model) {
   const std::int64_t further = model.n_multi_token_prediction_layers;
@@ -128,10 +135,10 @@ Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectRe
     for (const bool one : attends) words.emplace_back(one ? "attention" : "mamba");
     return words;
   }
-  // Transformers 5 gives every family the same key, and leaves to the class what only some layers have.
+  // transformers 5 writes `layer_types` for every family; the old key of the family is then missing.
   const std::string_view pattern =
       !row.pattern.empty() && !keys.has(row.pattern) && keys.has("layer_types") ? "layer_types" : row.pattern;
-  if (pattern != "layer_types" && keys.has(pattern)) keys.ignore("layer_types");  // which says it again
+  if (pattern != "layer_types" && keys.has(pattern)) keys.ignore("layer_types");  // a repetition
   if (pattern.empty() || keys.has(pattern)) {
     if (pattern.empty())
       return std::vector<std::string>(static_cast<std::size_t>(model.n_layers), "full_attention");
@@ -150,7 +157,7 @@ Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectRe
   return std::vector<std::string>(static_cast<std::size_t>(model.n_layers), "full_attention");
 }
 
-// Heads that layers with a window have for themselves (Step 3.5).
+// Step 3.5: heads of the layers with a window.
 Status read_other_attention(ObjectReader& keys, LayerKind& sliding) {
   STEPCAST_ASSIGN(auto other, keys.section("attention_other_setting"));
   if (!other) return Ok{};
@@ -161,7 +168,7 @@ Status read_other_attention(ObjectReader& keys, LayerKind& sliding) {
   return other->finish();
 }
 
-// {"05": {"head_dim": 512}}: sizes that single layers have for themselves (transformers 5).
+// Sizes of single layers. transformers 5 writes them as {"05": {"head_dim": 512}}.
 Status read_layer_sizes(ObjectReader& keys, std::size_t layer, LayerKind& kind) {
   if (const JsonValue* heads = keys.take("num_attention_heads_per_layer"); heads != nullptr) {
     const auto numbers = heads->numbers();
@@ -184,8 +191,8 @@ Status read_layer_sizes(ObjectReader& keys, std::size_t layer, LayerKind& kind) 
   return sizes.finish();
 }
 
-// Upper layers that take keys and values of one below, at times with a wider FFN, and vectors that each layer has for
-// itself (Gemma 4 E2B and E4B).
+// Gemma 4 E2B and E4B: upper layers reuse keys and values of a lower one, some with a double-width FFN, and
+// each layer adds embedding vectors of its own.
 struct UpperLayers {
   std::size_t first = 0;
   bool double_width = false;
@@ -207,8 +214,8 @@ Result<UpperLayers> read_upper_layers(ObjectReader& keys, Transformer& model) {
   return keys.error("hidden_size_per_layer_input").expected("at most 10000");
 }
 
-// Layers that differ in experts alone need no kinds where the dense ones are in front, or behind those the last of `every`
-// has experts.
+// Whether layers can be described without kinds: they differ only in experts, with dense layers first, or
+// experts in the last of every `every` layers after them. Sets these numbers in `model.moe`.
 bool are_regular(const std::vector<bool>& experts, std::int64_t every, Transformer& model) {
   const auto n_front = std::find(experts.begin(), experts.end(), true) - experts.begin();
   if (!model.moe) return true;
@@ -219,7 +226,7 @@ bool are_regular(const std::vector<bool>& experts, std::int64_t every, Transform
   return true;
 }
 
-// "kv_source_layers": whose latent vectors each layer attends to, all of them their own.
+// "kv_source_layers": from which layer each layer takes latent vectors. Sharing between layers is not supported.
 Status refuse_shared_latents(ObjectReader& keys) {
   const JsonValue* list = keys.take("kv_source_layers");
   const auto sources = list == nullptr ? std::nullopt : list->numbers();
@@ -230,6 +237,8 @@ Status refuse_shared_latents(ObjectReader& keys) {
   return Ok{};
 }
 
+// Builds the kinds of layers from experts, words, windows and sizes. Returns early if the layers are equal or
+// regular, which needs no kinds.
 Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_ASSIGN(const std::vector<bool> experts, read_expert_layers(keys, row.experts, model));
   STEPCAST_ASSIGN(const std::vector<std::string> words, read_layer_words(row, keys, model));
@@ -239,6 +248,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   }
   std::int64_t every = 1;
   STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
+  // Equal or regular layers need no kinds.
   if (row.pattern.empty() && !keys.has("per_layer_config") && !keys.has("attn_layer_period") &&
       std::ranges::count(without_indexer, true) == 0 &&
       (are_regular(experts, every, model) || are_regular(experts, 1, model)))
@@ -247,10 +257,12 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     model.moe->first_dense_layers = 0;
     model.moe->moe_every_n_layers = 1;
   }
+  // Templates of the two kinds of attention layers.
   LayerKind full, sliding;
   full.attention_sinks = sliding.attention_sinks = model.attention_sinks;
   STEPCAST_TRY(read_attention_keys(keys, row.full, full));
   STEPCAST_TRY(read_attention_keys(keys, row.sliding, sliding));
+  // Families with a factor also have sinks in the layers with a window.
   if (row.sliding_kv_factor > 1 && !keys.has(row.sliding.n_kv_heads)) {
     sliding.n_kv_heads = row.sliding_kv_factor * model.kv_heads();
     sliding.v_head_dim = full.v_head_dim;
@@ -260,13 +272,16 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   STEPCAST_TRY(keys.optional("sliding_window", sliding.window_tokens));
   STEPCAST_ASSIGN(const UpperLayers upper, read_upper_layers(keys, model));
   STEPCAST_TRY(refuse_shared_latents(keys));
+  // A copy, because append_layer() changes the fields that decide about windows.
   const Transformer whole = model;
   for (std::size_t layer = 0; layer < words.size(); ++layer) {
+    // A layer is described by a known word (mixer and FFN) or by a letter (one part).
     const auto* word = std::find_if(std::begin(kLayerWords), std::end(kLayerWords),
                                     [&](const LayerWord& known) { return known.word == words[layer]; });
     std::optional<LayerKind> one_part;
     if (words[layer].size() == 1) one_part = kind_of_letter(words[layer].front());
     const bool is_word = word != std::end(kLayerWords);
+    // A word for a recurrent layer means the mixer of the family.
     const bool state_word = is_word && is_recurrent(word->mixer);
     const Mixer mixer = state_word ? row.state.mixer
                         : is_word  ? word->mixer
@@ -296,6 +311,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   return Ok{};
 }
 
+// Multi-token prediction layers with a pattern of letters.
 Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::string letters,
                             Transformer& model) {
   if (row.further_pattern.empty()) return Ok{};
@@ -305,7 +321,8 @@ Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::strin
   return keys.wrong(row.further_pattern, letters, fmt::format("letters of layers of {}", row.pattern));
 }
 
-// num_hidden_layers and so on. A size that the family has already is the default.
+// Reads num_hidden_layers and the other main sizes. A size that the family already has is the default; others
+// are required.
 Status read_sizes(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   const std::pair<std::string_view, std::int64_t*> sizes[] = {
       {"num_hidden_layers", &model.n_layers},
@@ -315,6 +332,7 @@ Status read_sizes(const FamilyRow& row, ObjectReader& keys, Transformer& model) 
       {"vocab_size", &model.vocab_size},
       {"max_position_embeddings", &model.max_position}};
   for (const auto& [key, size] : sizes) {
+    // The FFN width is optional if it follows from the model's width.
     const bool follows = row.ffn_times > 0 && size == &model.ffn_hidden_size;
     STEPCAST_TRY(*size > 0 || follows ? keys.optional(key, *size) : keys.required(key, *size));
   }
@@ -328,7 +346,8 @@ Status read_sizes(const FamilyRow& row, ObjectReader& keys, Transformer& model) 
   return Ok{};
 }
 
-// Under either name. Without a default of the family it must be said, unless heads without it have keys of their own.
+// Key-value heads, under either of two names. They are required unless the family has a default, latent
+// attention, or separate keys.
 Status read_key_value_heads(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   const bool in_groups = !keys.has("num_key_value_heads") && keys.has("num_attention_groups");
   if (!row.own_keys && !row.latent && model.n_kv_heads == 0 && !in_groups)
@@ -338,6 +357,7 @@ Status read_key_value_heads(const FamilyRow& row, ObjectReader& keys, Transforme
        {std::pair{"num_key_value_heads", &model.n_kv_heads}, std::pair{"head_dim", &model.head_dim}}) {
     const bool is_given = keys.has(key);
     STEPCAST_TRY(keys.optional(key, *size));
+    // An explicit 0 is not a default. Configs of latent attention may have it.
     if (is_given && *size == 0 && keys.take(key)->is_number() && !keys.has("kv_lora_rank")) {
       return keys.error(key).found("0").expected("1 or more, or nothing");
     }
@@ -345,7 +365,7 @@ Status read_key_value_heads(const FamilyRow& row, ObjectReader& keys, Transforme
   return Ok{};
 }
 
-// The share of a head that is rotated.
+// The share of each head that is rotated: given directly, or as a number of elements.
 Status read_rotation(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("partial_rotary_factor", model.rotary_fraction));
   if (row.rotary_width == 0) return Ok{};
@@ -357,7 +377,7 @@ Status read_rotation(const FamilyRow& row, ObjectReader& keys, Transformer& mode
   return Ok{};
 }
 
-// In files of some families a key says gelu that means another.
+// The activation. Some families have a `hidden_act` that is not used, and another key that is.
 Status read_activation_of(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   if (row.activation != "hidden_act") {
     Activation unused{};
@@ -366,7 +386,7 @@ Status read_activation_of(const FamilyRow& row, ObjectReader& keys, Transformer&
   return read_activation(keys, row.activation, model.activation);
 }
 
-// LFM2: two thirds of what is said, in whole steps.
+// LFM2: the FFN width is two thirds of the given one times a factor, rounded up to whole steps.
 Status read_adjusted_width(ObjectReader& keys, Transformer& model) {
   bool adjusts = false;
   double factor = 1;
@@ -384,6 +404,7 @@ Status read_adjusted_width(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
+// Biases: fixed for the family, or under a key.
 Status read_biases(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   for (const auto& [bias, out] : {std::pair{&row.qkv_bias, &model.qkv_bias},
                                   {&row.output_bias, &model.attention_output_bias},
@@ -394,7 +415,7 @@ Status read_biases(const FamilyRow& row, ObjectReader& keys, Transformer& model)
   return keys.optional("lm_head_bias", model.head_bias);
 }
 
-// Attention and FFN behind one norm each, both behind one, or norms in front and behind.
+// Norm placement: before attention and FFN (2 norms), one for both (parallel residual), or before and after each (4).
 Status read_norm_placement(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   bool behind = model.norms_per_layer == 4;
   STEPCAST_TRY(keys.optional("use_parallel_residual", model.parallel_residual));
@@ -405,7 +426,7 @@ Status read_norm_placement(const FamilyRow& row, ObjectReader& keys, Transformer
   return Ok{};
 }
 
-// Keys, or blocks of them (MiniMax M3), of which an indexer chooses some; several residual streams.
+// Sparse attention with an indexer that selects keys, or blocks of keys (MiniMax M3); and several residual streams.
 Status read_sparse_parts(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("hc_mult", model.residual_streams));
   const bool of_keys = attention_of(model).traits().indexes_every_layer && keys.has("index_topk");
@@ -430,7 +451,7 @@ Status read_sparse_parts(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
-// Layers of one part each by words, instead of letters: as transformers 5 writes Nemotron-H.
+// transformers 5 writes layers of one part as words; converts them to letters (Nemotron-H).
 Status read_parts_by_words(ObjectReader& keys, std::string_view key, std::string& letters) {
   constexpr std::pair<std::string_view, char> kParts[] = {
       {"linear_attention", 'M'}, {"mamba", 'M'}, {"full_attention", '*'},
@@ -445,7 +466,7 @@ Status read_parts_by_words(ObjectReader& keys, std::string_view key, std::string
   return Ok{};
 }
 
-// Of the output of attention: an element each, or one of every head.
+// Gates of the attention output: one per element, or one per head.
 Status read_gates(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("attn_output_gate", model.attention_output_gate));
   if (const JsonValue* gating = keys.take("gating"); gating != nullptr) {
@@ -457,6 +478,7 @@ Status read_gates(ObjectReader& keys, Transformer& model) {
   return keys.optional("use_attention_gate", model.attention_output_gate);
 }
 
+// Soft-capped logits: on if the limit is above 0.
 Status read_softcap(ObjectReader& keys, std::string_view key, bool& out) {
   double limit = out ? 1 : 0;
   STEPCAST_TRY(keys.optional(key, limit));
@@ -466,6 +488,7 @@ Status read_softcap(ObjectReader& keys, std::string_view key, bool& out) {
 
 }  // namespace
 
+// Order matters: sizes before windows and experts, which depend on them, and the hook after all columns.
 Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   const std::string name = std::exchange(model, row.model).name;
   model.name = name;
@@ -508,6 +531,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_expert_sizes(keys, row.experts, model));
   STEPCAST_TRY(keys.optional("dense_intermediate_size", model.ffn_hidden_size));
   STEPCAST_TRY(read_sparse_parts(keys, model));
+  // Biases of FFNs are modelled, those of experts are not.
   if (model.moe && model.ffn_bias && !row.ffn_bias.key.empty())
     return keys.error(row.ffn_bias.key, "biases of experts are not modelled here");
   STEPCAST_TRY(read_state(keys, row.state, model));
@@ -519,7 +543,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
     STEPCAST_TRY(read_pattern(row, keys, model));
   }
   STEPCAST_TRY(read_further_pattern(row, keys, further_letters, model));
-  // MiniMax: a list of 1 for every layer with attention; 0 was linear attention of an earlier model.
+  // MiniMax: 1 for each layer with attention. 0 was linear attention in an earlier model and is an error.
   if (const JsonValue* types = row.pattern == "attn_type_list" ? nullptr : keys.take("attn_type_list");
       types != nullptr && !types->is_null()) {
     const auto numbers = types->numbers();

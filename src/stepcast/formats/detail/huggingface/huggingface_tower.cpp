@@ -1,3 +1,5 @@
+// Reads the vision towers of multimodal models. The families are rows of tables/huggingface_towers.json;
+// sizes are found under all names that families use; make_tower() builds the network.
 #include "stepcast/formats/detail/huggingface/huggingface_tower.h"
 
 #include <algorithm>
@@ -19,23 +21,24 @@
 namespace stepcast::detail {
 namespace {
 
+// Kinds of projectors from the tower to the language model. Merged patches: merge x merge patches as one token.
 enum class Projector : std::uint8_t {
-  merger,            // a norm, two products of merged patches (Qwen-VL, Kimi)
-  one,               // one product (Gemma 4)
-  shuffled,          // one product of merged patches (SmolVLM)
-  gated_two,         // two products of merged patches with a gate between them (Command A Vision)
-  normed_gated_two,  // the same behind a norm (Aya)
-  normed,            // a norm and one product (Gemma 3)
-  adapter,           // two products of shuffled pixels, then one (Llama 4)
-  merging_layer,     // a norm, a product of merged patches, two more (Mistral 3)
-  two,               // two products of merged patches (LLaVA)
-  two_and_line,      // the same, and a vector that ends a row of patches (LLaVA-NeXT)
-  normed_two,        // the same behind a norm (InternVL)
-  three,             // three products of merged patches (Muse)
-  two_and_merged,    // two products of every patch, two of merged results (MiniMax M3)
-  gated,             // a strided convolution, a product with a norm, a gated FFN (GLM-4V)
-  convolutions,      // two strided convolutions and a product (Step 3.7)
-  tiles,             // one product of results of several layers, of all tiles of an image (Llama 3.2 Vision)
+  merger,            // norm and two GEMMs of merged patches (Qwen-VL, Kimi)
+  one,               // one GEMM (Gemma 4)
+  shuffled,          // one GEMM of merged patches (SmolVLM)
+  gated_two,         // two GEMMs of merged patches with a gate between them (Command A Vision)
+  normed_gated_two,  // gated_two after a norm (Aya)
+  normed,            // norm and one GEMM (Gemma 3)
+  adapter,           // two GEMMs of shuffled pixels, then one (Llama 4)
+  merging_layer,     // norm, a GEMM of merged patches, two more (Mistral 3)
+  two,               // two GEMMs of merged patches (LLaVA)
+  two_and_line,      // `two`, and a trained vector that ends a row of patches (LLaVA-NeXT)
+  normed_two,        // `two` after a norm (InternVL)
+  three,             // three GEMMs of merged patches (Muse)
+  two_and_merged,    // two GEMMs of every patch, two of merged results (MiniMax M3)
+  gated,             // strided convolution, GEMM with a norm, gated FFN (GLM-4V)
+  convolutions,      // two strided convolutions and a GEMM (Step 3.7)
+  tiles,             // one GEMM of results of several layers, over all tiles of an image (Llama 3.2 Vision)
 };
 
 std::string_view to_string(Projector projector) {
@@ -45,22 +48,24 @@ std::string_view to_string(Projector projector) {
        "two", "two_and_line", "normed_two", "three", "two_and_merged", "gated", "convolutions", "tiles"});
 }
 
-// What towers of one family always have (tables/huggingface_towers.json); names of sizes are looked for by all names that families use.
+// Fixed properties of the towers of a family, from tables/huggingface_towers.json.
 struct TowerRow {
-  std::string model_types;  // words
+  std::string model_types;  // separated by blanks
   Projector projector = Projector::merger;
-  std::string encoder;  // words of `vision_config` that this is for; empty: whatever it says
+  std::string encoder;  // values of `model_type` in vision_config that the row is for; empty: all
   bool layer_norm = true;
-  bool patch_bias = true, qkv_bias = true, output_bias = true, ffn_bias = true;  // of its products
+  bool patch_bias = true, qkv_bias = true, output_bias = true, ffn_bias = true;  // biases of the GEMMs
+  // FFN with a gate; a class token; trained scales of attention and FFN; norms before the first and after the last layer.
   bool gated = false;
   bool class_token = false, layer_scale = false;
   bool norm_in_front = false, norm_behind = false;
+  // Norms per layer: 2, or 4 with norms after attention and FFN.
   std::int64_t norms = 2;
   bool head_norms = false;
-  bool positions = true;      // a trained table of them, unless the file says its size
-  std::int64_t merge = 2;     // patches in either direction that become one token, unless the file says
-  std::int64_t pixels = 448;  // of an image in either direction, unless the file says
-  std::int64_t heads = 0;     // likewise
+  bool positions = true;      // trained position table, sized by the image unless the file has a size
+  std::int64_t merge = 2;     // patches per side that become one token; default
+  std::int64_t pixels = 448;  // pixels per side of an image; default
+  std::int64_t heads = 0;     // attention heads; default
 };
 
 STEPCAST_MEMBERS(kTowerRow, &TowerRow::model_types, &TowerRow::encoder, &TowerRow::layer_norm,
@@ -68,6 +73,7 @@ STEPCAST_MEMBERS(kTowerRow, &TowerRow::model_types, &TowerRow::encoder, &TowerRo
                  &TowerRow::norm_behind, &TowerRow::norms, &TowerRow::head_norms, &TowerRow::positions,
                  &TowerRow::merge, &TowerRow::pixels, &TowerRow::heads, &TowerRow::projector);
 
+// One row. The column `biases` lists the GEMMs with biases.
 Result<TowerRow> read_tower_row(const JsonValue& item, const std::string& file) {
   STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(item, "", file));
   TowerRow row;
@@ -82,7 +88,7 @@ Result<TowerRow> read_tower_row(const JsonValue& item, const std::string& file) 
   return row;
 }
 
-// The first row that fits holds.
+// All rows. The first row that matches is used.
 Result<std::vector<TowerRow>> read_tower_rows() {
   const std::string file = "huggingface_towers.json";
   STEPCAST_ASSIGN(const JsonValue table, parse_json(shipped_table(file), file));
@@ -94,22 +100,25 @@ Result<std::vector<TowerRow>> read_tower_rows() {
   return rows;
 }
 
+// Sizes of a tower, read from the config. 0: not given. Sizes are in elements, pixels or patches.
 struct TowerSizes {
   std::int64_t layers = 0, width = 0, heads = 0, ffn = 0, patch = 0, channels = 3, frames = 1;
+  // positions: rows of the position table. out: width after the merger. text: width of the language model.
+  // extra_mergers: mergers of intermediate layers.
   std::int64_t merge = 0, pixels = 0, positions = 0, out = 0, text = 0, extra_mergers = 0;
   std::int64_t adapter_in = 0, adapter_width = 0, adapter_out = 0;  // of Llama 4
   std::int64_t projector_ffn = 0;
-  // Tiles of an image, shapes that they come in, and layers behind the others, each with two gates (Llama 3.2 Vision).
+  // Llama 3.2 Vision: tiles per image, shapes of tile grids, and additional layers at the end with two gates each.
   std::int64_t tiles = 1, tile_shapes = 0, gated_layers = 0;
-  std::int64_t window = 0;            // pixels that layers attend within
-  std::vector<std::int64_t> see_all;  // layers that do not
+  std::int64_t window = 0;            // pixels per side of attention windows; 0: none
+  std::vector<std::int64_t> see_all;  // layers with attention to the whole image
   bool projector_bias = true, class_head = false;
   bool qkv_bias = true, layer_norm = true;
   std::int64_t kv_heads = 0;    // 0: as many as heads
-  std::int64_t head_norms = 0;  // elements of the norms of queries and of keys
+  std::int64_t head_norms = 0;  // elements of the norms of queries and of keys; 0: no norms
 };
 
-// The first of these names that is there; a list of two equal numbers counts as one of them.
+// Reads the first of these keys that is present. For a list such as [14, 14], its first number.
 Status first_size(ObjectReader& keys, std::initializer_list<std::string_view> names, std::int64_t& out) {
   for (const std::string_view name : names) {
     if (!keys.has(name)) continue;
@@ -126,16 +135,19 @@ Status first_size(ObjectReader& keys, std::initializer_list<std::string_view> na
   return Ok{};
 }
 
+// Length of the list under a key; 0 if there is none.
 std::int64_t length_of(ObjectReader& keys, std::string_view key) {
   const JsonValue* list = keys.take(key);
   return list != nullptr && list->is_array() ? static_cast<std::int64_t>(list->items().size()) : 0;
 }
 
-// The side of a square table.
+// Side of a square with this number of positions.
 std::int64_t side_of(std::int64_t positions) {
   return static_cast<std::int64_t>(std::sqrt(static_cast<double>(positions)));
 }
 
+// Reads all sizes. `vision`: vision_config; `around`: the config of the whole model, which has sizes of the
+// projector. Sizes that are unreasonably large count as not given, and problem_of() reports them.
 Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader& around, TowerSizes& s) {
   STEPCAST_TRY(
       first_size(vision, {"depth", "num_hidden_layers", "vt_num_hidden_layers", "layers"}, s.layers));
@@ -162,11 +174,13 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   if (side > 0 && side < 10'000) s.positions = side * side;
   STEPCAST_TRY(first_size(vision, {"position_embedding_size"}, table));
   STEPCAST_TRY(first_size(vision, {"default_output_length"}, soft_tokens));
-  constexpr std::int64_t kLargest = 100'000;  // what is larger counts as not said
+  constexpr std::int64_t kLargest = 100'000;  // larger sizes count as not given
   for (std::int64_t* size : {&s.layers, &s.width, &s.heads, &s.ffn, &s.patch, &s.channels, &s.frames,
                              &s.merge, &s.out, &s.pixels, &table, &soft_tokens})
     if (*size > kLargest) *size = 0;
   if (s.positions > kLargest * kLargest / 100) s.positions = 0;
+  // DeepSeek-VL2 and Qwen2-VL give the FFN width as a multiple of the width. Qwen2-VL's hidden_size is the
+  // width after the merger.
   double wider = 0;
   if (s.ffn == 0 && row.model_types == "deepseek_vl_v2") STEPCAST_TRY(vision.optional("mlp_ratio", wider));
   if (wider > 0 && wider < 100) s.ffn = static_cast<std::int64_t>(wider * static_cast<double>(s.width));
@@ -176,10 +190,11 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
     s.ffn = ratio > 100 ? 0 : ratio * s.width;
     if (s.out > kLargest) s.out = 0;
   }
+  // The image size, if it is not given, follows from the position table or the number of tokens.
   if (s.pixels == 0 && s.positions > 0) s.pixels = side_of(s.positions) * s.patch;
   if (s.pixels == 0 && soft_tokens > 0) s.pixels = side_of(soft_tokens) * s.merge * s.patch;
   if (s.pixels == 0) s.pixels = row.pixels;
-  // Tables of positions whose size follows from the image, or of both directions apart (Gemma 4).
+  // Position tables with a size that follows from the image, or separate tables for both directions (Gemma 4).
   const bool of_image = row.positions && row.projector != Projector::merger && row.encoder != "pixtral";
   if (table > 0) s.positions = 2 * table;
   if (s.positions == 0 && of_image && s.patch > 0) {
@@ -188,11 +203,12 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   STEPCAST_TRY(first_size(vision, {"max_num_tiles"}, s.tiles));
   STEPCAST_TRY(first_size(vision, {"num_global_layers"}, s.gated_layers));
   s.tile_shapes = length_of(vision, "supported_aspect_ratios");
+  // Tiles are modelled as one square image of all tiles.
   if (s.tiles != side_of(s.tiles) * side_of(s.tiles))
     return vision.error("max_num_tiles").expected("a square: 1, 4 or 9");
   s.extra_mergers = length_of(vision, "deepstack_visual_indexes");
   STEPCAST_TRY(vision.optional("window_size", s.window));
-  // Muse: windows as large as the table of positions, in layers that a list names.
+  // Muse: windows as large as the position table, except in listed layers.
   const JsonValue* types = row.projector == Projector::three ? vision.take("layer_types") : nullptr;
   for (std::size_t i = 0; types != nullptr && types->is_array() && i < types->items().size(); ++i)
     if (types->items()[i].is_text() && types->items()[i].text() == "full_attention")
@@ -212,6 +228,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   s.qkv_bias = row.qkv_bias;
   s.layer_norm = row.layer_norm;
   s.head_norms = row.head_norms && s.heads > 0 ? s.width / s.heads : 0;
+  // InternVL's encoders differ in biases, norms of queries and keys, and the kind of norm.
   if (row.projector == Projector::normed_two) {
     std::string norm;
     bool norms = false;
@@ -227,8 +244,10 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   return Ok{};
 }
 
+// Adds a layer. `tokens`: tokens of the image; `keys`: tokens in the attention window; `gates`: parameters of gates.
 void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
                std::int64_t keys, std::int64_t gates = 0) {
+  // Fused GEMM for queries, keys and values; keys and values may have fewer heads.
   const std::int64_t kv_width =
       s.width / s.heads * (s.kv_heads > 0 ? std::min(s.kv_heads, s.heads) : s.heads);
   b.norm(s.width, s.layer_norm).linear(s.width, s.width + 2 * kv_width, s.qkv_bias);
@@ -245,6 +264,7 @@ void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std:
   b.tokens(tokens);
 }
 
+// Adds a merger. Extra mergers, of intermediate layers, normalise the merged patches instead of single ones.
 void add_merger(NetworkBuilder& b, const TowerSizes& s, std::int64_t tokens, bool extra) {
   const std::int64_t merged = s.merge * s.merge * s.width;
   if (!extra) b.norm(s.width, s.layer_norm);
@@ -253,6 +273,7 @@ void add_merger(NetworkBuilder& b, const TowerSizes& s, std::int64_t tokens, boo
   b.linear(merged, merged).gelu().linear(merged, s.out > 0 ? s.out : s.text);
 }
 
+// Adds the projector and ends the tower's last block.
 void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens) {
   const std::int64_t w = s.width, merged = s.merge * s.merge * w, text = s.text,
                      few = tokens / (s.merge * s.merge);
@@ -284,7 +305,7 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
       b.linear(text, text, s.projector_bias);
       break;
     case Projector::tiles: {
-      constexpr std::int64_t kWordsOfImages = 8;  // rows of the word embedding beyond the vocabulary
+      constexpr std::int64_t kWordsOfImages = 8;  // additional rows of the word embedding
       b.linear(s.adapter_out, text).parameters(kWordsOfImages * text);
       break;
     }
@@ -320,17 +341,20 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
   b.end_block();
 }
 
+// Builds the tower: patches by a convolution, positions, layers, projector.
 VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   NetworkBuilder b{"tower", s.channels * s.frames, side_of(s.tiles) * s.pixels};
   b.convolution(s.width, s.patch, s.patch, true, 0);
   if (row.patch_bias) b.bias();
+  // One class token per tile.
   const std::int64_t patches = b.side() * b.side(), tokens = patches + (row.class_token ? s.tiles : 0);
   b.tokens(tokens).parameters(s.positions * s.width + (row.class_token ? s.width : 0));
-  // Gated tables of places in a tile, and of tiles in front of the layers and behind them.
+  // Gated position tables: within a tile, of tiles before the layers, and of tiles after them.
   if (s.tile_shapes > 0) b.parameters((s.tile_shapes + 1) * s.tiles * (s.positions + 2) * s.width + 3);
   if (s.positions > 0) b.add_vectors(s.width);
   if (row.norm_in_front) b.norm(s.width, row.layer_norm);
   b.end_block();
+  // Windows are squares of `across` patches per side.
   const std::int64_t across = s.window > 0 && s.patch > 0 ? s.window / s.patch : 0;
   for (std::int64_t layer = 0; layer < s.layers; ++layer) {
     const bool all = across == 0 || std::ranges::count(s.see_all, layer) > 0;
@@ -344,6 +368,7 @@ VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   tower.network = *model.network;
   tower.blocks = model.kind_of_layer;
   tower.image_size = s.pixels;
+  // Llama 3.2 Vision attends to all tokens of the tower; the others insert merged patches into the text.
   tower.tokens_per_image = row.projector == Projector::tiles ? tokens : patches / (s.merge * s.merge);
   return tower;
 }
@@ -352,7 +377,7 @@ bool is_one_of(Projector one, std::initializer_list<Projector> many) {
   return std::ranges::find(many, one) != many.end();
 }
 
-// Nothing if all sizes are there and fit.
+// Why the tower cannot be modelled; empty if all sizes are present and valid.
 std::string problem_of(const TowerSizes& s, const TowerRow& row) {
   constexpr std::int64_t kLargest = 100'000;
   const std::pair<std::string_view, std::int64_t> sizes[] = {
@@ -391,7 +416,7 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
     return is_among(model_type, one.model_types) &&
            (one.encoder.empty() || encoder.empty() || is_among(encoder, one.encoder));
   });
-  // Around a model that is not known: the tower may say itself whose it is, "kimi_k25_vision".
+  // An unknown model with a known tower: the tower's type names its family, "kimi_k25_vision".
   const std::string_view whose = std::string_view{encoder}.substr(0, encoder.rfind("_vision"));
   if (row == kTowers.end() && !whose.empty())
     row =
@@ -401,19 +426,22 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
     return Tower{};
   }
   TowerSizes s;
+  // Defaults of projectors with sizes that other sizes imply.
   STEPCAST_TRY(read_tower_sizes(*row, vision, around, s));
   s.text = text.hidden_size;
   if (row->projector == Projector::normed_gated_two && s.projector_ffn == 0) s.projector_ffn = s.text;
   if (row->projector == Projector::gated && s.projector_ffn == 0 && !row->positions)
     s.projector_ffn = s.channels * s.out;  // GLM-OCR
   if (row->projector == Projector::gated && s.projector_ffn == 0) {
-    s.projector_ffn = s.ffn;  // a layer's own FFN has the width of the result
+    // The FFN of a layer is as wide as the result, and `intermediate_size` is that of the projector.
+    s.projector_ffn = s.ffn;
     s.ffn = s.out;
   }
   if (std::string problem = problem_of(s, *row); !problem.empty()) {
     missing = fmt::format("vision and audio towers are not counted ({})", problem);
     return Tower{};
   }
+  // An image must contain at least one merged patch.
   const std::int64_t step = s.patch * s.merge;
   if (settings.image_size) {
     constexpr std::int64_t kLargest = 8192;

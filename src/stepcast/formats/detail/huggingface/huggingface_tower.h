@@ -1,4 +1,4 @@
-// Vision towers of models on Hugging Face: from `vision_config`, with the projection in front of the language model.
+// Reads vision towers of Hugging Face models from `vision_config`, including the projector to the language model.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,15 @@
 
 namespace stepcast::detail {
 
-// `model_type`: of the whole model; `text`: its language model. Nothing, and a sentence in `missing`, of a tower that is
-// not modelled or whose sizes are not there. Keys of the tower that change no shape are many and are not looked at.
+// Reads the tower of a model. `model_type`: type of the whole model; `text`: its language model. Null, with a
+// sentence in `missing`, if the tower is not modelled or its sizes are incomplete. Unknown keys of a tower
+// are ignored, because towers have many that do not affect shapes.
 [[nodiscard]] Result<std::shared_ptr<const VisionTower>> read_tower(
     std::string_view model_type, ObjectReader& vision, ObjectReader& around, const Transformer& text,
     const VisionSettings& settings, std::string& missing);
 
-// A model that is no language model: ViT, ResNet, T5 by their config.json. Nothing: another type.
+// Reads a model other than a language model (ViT, ResNet, encoder-decoders) from its config.json. Nothing:
+// another model type.
 [[nodiscard]] Result<std::optional<Transformer>> read_network(std::string_view model_type, ObjectReader& keys,
                                                               const std::string& name,
                                                               const VisionSettings& settings);

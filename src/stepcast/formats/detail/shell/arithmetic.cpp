@@ -1,3 +1,5 @@
+// Arithmetic and conditions of the shell. Arithmetic is a recursive-descent parser (sum, term, atom).
+// Conditions use three-valued logic, because many values are unknown before the script runs.
 #include "stepcast/formats/detail/shell/arithmetic.h"
 
 #include <algorithm>
@@ -11,15 +13,16 @@ namespace stepcast::detail {
 
 namespace {
 
-constexpr int kDeepestBrackets = 32;  // brackets
+constexpr int kDeepestBrackets = 32;  // deepest nesting of brackets
 
+// Evaluates one expression. Each function returns nothing if it cannot evaluate the text at the current position.
 class Arithmetic {
  public:
   Arithmetic(std::string_view text, const ShellVariables& variables) : text_(text), variables_(variables) {}
   std::optional<std::int64_t> value() {
     std::optional<std::int64_t> result = sum(0);
     skip();
-    constexpr std::int64_t kMostBits = 49;  // as checked() has it
+    constexpr std::int64_t kMostBits = 49;  // 2^49 is still below the limit of checked()
     while (result && text_.substr(at_).starts_with("<<")) {
       at_ += 2;
       const std::optional<std::int64_t> bits = sum(0);
@@ -40,6 +43,7 @@ class Arithmetic {
     ++at_;
     return true;
   }
+  // Operands joined by + and -.
   std::optional<std::int64_t> sum(int depth) {
     std::optional<std::int64_t> left = product(depth);
     while (left) {
@@ -51,6 +55,7 @@ class Arithmetic {
     }
     return left;
   }
+  // Operands joined by *, /, % and **.
   std::optional<std::int64_t> product(int depth) {
     std::optional<std::int64_t> left = atom(depth);
     while (left) {
@@ -78,6 +83,7 @@ class Arithmetic {
     }
     return left;
   }
+  // A number, a variable (NAME, $NAME or ${NAME}), or an expression in brackets.
   std::optional<std::int64_t> atom(int depth) {
     skip();
     if (depth > kDeepestBrackets) return std::nullopt;
@@ -107,12 +113,14 @@ class Arithmetic {
     }
     return number(name);
   }
+  // A number of the text; nothing if it is not an integer within the limits.
   static std::optional<std::int64_t> number(std::string_view text) {
     const auto value = scan<std::int64_t>(text);
     return value ? checked(static_cast<double>(*value)) : std::nullopt;
   }
+  // The result as an integer; nothing beyond 1e15, where doubles are no longer exact enough.
   static std::optional<std::int64_t> checked(double value) {
-    constexpr double kMost = 1e15;  // exact in a double
+    constexpr double kMost = 1e15;  // exactly representable
     if (value > kMost || value < -kMost) return std::nullopt;
     return static_cast<std::int64_t>(value);
   }
@@ -122,7 +130,8 @@ class Arithmetic {
   std::size_t at_ = 0;
 };
 
-// What is known stays, and flags may stand behind it: `ARGS+=(...)`, `ARGS="$ARGS --flag"`.
+// Whether an uncertain assignment only appends flags to the known value: `ARGS+=(...)`, `ARGS="$ARGS
+// --flag"`. Then the known part can be kept.
 bool may_grow(const ShellWords& known, const ShellWords& value, bool adds, bool is_array) {
   if (is_array) return adds;
   if (known.size() != 1 || value.size() != 1) return false;
@@ -134,12 +143,15 @@ bool may_grow(const ShellWords& known, const ShellWords& value, bool adds, bool 
   return !more.empty() && (is_space(more.front()) || (known.front().empty() && more.front() == '-'));
 }
 
+// Two of the three values from a bool.
 Truth truth(bool value) { return value ? Truth::yes : Truth::no; }
 
+// Whether a text is completely known: it contains no unexpanded `$` or backquote.
 bool is_known(std::string_view text) { return text.find_first_of("$`") == std::string_view::npos; }
 
 std::optional<std::int64_t> number(std::string_view text) { return scan<std::int64_t>(text); }
 
+// The comparison `left op right`. `patterns`: the right side of = and != is a pattern, as inside `[[`.
 Truth compared(const std::string& left, const std::string& op, const std::string& right, bool patterns) {
   if (!is_known(left) || !is_known(right)) return Truth::unknown;
   if (op == "=" || op == "==") return patterns ? matches_pattern(left, right) : truth(left == right);
@@ -155,10 +167,11 @@ Truth compared(const std::string& left, const std::string& op, const std::string
   return Truth::unknown;
 }
 
+// A condition without && and ||: a comparison, a unary test, or a single word.
 Truth of_operands(std::span<const std::string> words, bool patterns) {
   if (!words.empty() && words.front() == "!") return negated(of_operands(words.subspan(1), patterns));
   if (words.size() == 3) return compared(words[0], words[1], words[2], patterns);
-  // An unquoted variable that is empty leaves `-z` alone.
+  // An unquoted empty variable disappears, which leaves `-z` without operand.
   const std::string operand = words.size() == 2 ? words[1] : std::string{};
   if (words.empty() || words.size() > 2 || !is_known(operand)) return Truth::unknown;
   if (words.front() == "-z") return truth(operand.empty());
@@ -166,7 +179,7 @@ Truth of_operands(std::span<const std::string> words, bool patterns) {
   return words.size() == 1 && is_known(words.front()) ? truth(!words.front().empty()) : Truth::unknown;
 }
 
-// `A && B || C` inside of `[[`.
+// `A && B || C` inside `[[`. && has precedence over ||, as inside `[[` of Bash.
 Truth of_alternatives(std::span<const std::string> words) {
   Truth any = Truth::no, all = Truth::yes;
   for (std::size_t from = 0; from <= words.size();) {
@@ -192,6 +205,8 @@ bool is_assignment(const std::string& word) {
          (word.compare(i, 1, "=") == 0 || word.compare(i, 2, "+=") == 0);
 }
 
+// An uncertain assignment makes the variable unknown. If it can only append flags, the known flags stay and
+// `${NAME}` marks the unknown rest.
 void assign(ShellVariables& variables, const std::string& left, ShellWords value, bool is_array,
             bool surely) {
   const bool adds = left.ends_with("+=");
@@ -252,6 +267,7 @@ Truth truth_of_command(const std::vector<std::string>& words) {
   return negates ? negated(result) : result;
 }
 
+// Matches with backtracking to the last `*`.
 Truth matches_pattern(std::string_view text, std::string_view pattern) {
   if (!is_known(text) || !is_known(pattern) || pattern.find('[') != std::string_view::npos)
     return Truth::unknown;

@@ -1,3 +1,5 @@
+// Expansions of a ShellReader: variables with their operators, arithmetic, and the output of commands. An
+// expansion that cannot be computed stays in the word as it is written.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -15,6 +17,7 @@ std::string joined_words(const ShellWords& words) {
   return text;
 }
 
+// Handles the expansion at the current position: `...`, $((...)), $(...), ${...}, $NAME, $1, $@, $*, $#.
 Status ShellReader::expansion(bool quoted) {
   const std::string_view rest = text_.substr(at_);
   if (rest.front() == '`') return unknown_until(rest.find('`', 1));
@@ -58,11 +61,13 @@ Status ShellReader::expansion(bool quoted) {
   return variable(rest.substr(1, end - 1), rest.substr(0, end), quoted);
 }
 
+// Arguments of the current function; empty outside of functions.
 ShellWords ShellReader::arguments() const {
   const auto known = variables_.find(kFunctionArguments);
   return known == variables_.end() ? ShellWords{} : known->second.value_or(ShellWords{});
 }
 
+// Position of the bracket that closes the first one; npos if it is not closed. Quotes are not considered.
 std::size_t ShellReader::closing(std::string_view text, char open, char close) {
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -72,6 +77,7 @@ std::size_t ShellReader::closing(std::string_view text, char open, char close) {
   return std::string_view::npos;
 }
 
+// Handles $(...). The output is known for `cat <<`, `echo`, `expr`, and for functions and conditions that only echo.
 Status ShellReader::command_output(std::string_view rest, bool quoted) {
   const std::size_t end = closing(rest, '(', ')');
   if (end == std::string_view::npos) return unknown_until(end);
@@ -99,6 +105,8 @@ Status ShellReader::command_output(std::string_view rest, bool quoted) {
   return insert({*text}, false, quoted);
 }
 
+// Runs the script with copies of the definitions and collects what it echoes. Commands other than echo and
+// tests make the output unknown.
 std::optional<std::string> ShellReader::echoed(std::string_view script) {
   constexpr std::string_view kQuiet[] = {"[", "[[", "test", "true", "false", ":", "return", "set"};
   if (depth_ >= kDeepestScript || ++defined_.n_calls > kMostCalls) return std::nullopt;
@@ -117,7 +125,8 @@ std::optional<std::string> ShellReader::echoed(std::string_view script) {
   return std::move(defined.echoed);
 }
 
-// `#begin`, `%end`, `//this/that`, `,,` and `^^` of a text, where they are no patterns.
+// Applies ${NAME#begin}, ${NAME%end}, ${NAME//this/that}, ${NAME,,} and ${NAME^^}, if they contain no
+// patterns. False: not one of these.
 bool ShellReader::cut_out(std::string_view written, ShellWords& value) const {
   std::string plain{written};
   for (std::size_t at = plain.find("$'\\n'"); at != std::string::npos; at = plain.find("$'\\n'", at))
@@ -155,7 +164,8 @@ bool ShellReader::cut_out(std::string_view written, ShellWords& value) const {
   return true;
 }
 
-// `[-] END`, the lines of a document and END; nothing where it does not end.
+// The text of a here-document. `rest` begins after `<<`, optionally with `-`. Nothing if the end is missing.
+// A quoted end marker disables expansion.
 std::optional<std::string> ShellReader::document_text(std::string_view rest) {
   const std::size_t line = rest.find('\n');
   if (line == std::string_view::npos) return std::nullopt;
@@ -169,6 +179,7 @@ std::optional<std::string> ShellReader::document_text(std::string_view rest) {
   return literal ? std::optional{std::string{text}} : expanded(text);
 }
 
+// Copies the text up to `last` into the word unchanged.
 Status ShellReader::unknown_until(std::size_t last) {
   if (last == std::string_view::npos) return Error{"a command substitution is not closed"};
   word_ += text_.substr(at_, last + 1);
@@ -177,6 +188,7 @@ Status ShellReader::unknown_until(std::size_t last) {
   return Ok{};
 }
 
+// Handles ${inside}: indices first, then defaults, alternatives and cut-outs.
 Status ShellReader::variable(std::string_view inside, std::string_view written, bool quoted) {
   at_ += written.size();
   std::size_t length = 0;
@@ -190,7 +202,7 @@ Status ShellReader::variable(std::string_view inside, std::string_view written, 
   const bool all = how.starts_with("[@]"), in_one = how.starts_with("[*]");
   if (all || in_one) {
     how.remove_prefix(3);
-  } else if (how.starts_with('[') && is_known) {  // one element; the first without an index
+  } else if (how.starts_with('[') && is_known) {  // one element; without an index the first
     const std::size_t end = std::min(how.find(']'), how.size() - 1);
     const std::optional<std::int64_t> index = shell_arithmetic(how.substr(1, end - 1), variables_);
     const std::string named = "[" + expanded(how.substr(1, end - 1)).value_or("") + "]=";
@@ -206,19 +218,20 @@ Status ShellReader::variable(std::string_view inside, std::string_view written, 
     how.remove_prefix(end + 1);
   }
   if (!all && !in_one && is_known && value.size() > 1) {
-    value.erase(value.begin() + 1, value.end());  // an array by its name is its first element
+    value.erase(value.begin() + 1, value.end());  // the name of an array means its first element
   }
   const bool has_default = how.starts_with(":-") || how.starts_with(":=") || how.starts_with('-');
   if (has_default && (found == variables_.end() || (is_known && joined_words(value).empty()))) {
     const bool assigns = how.starts_with(":=");
     const std::optional<std::string> text = expanded(how.substr(how.starts_with('-') ? 1 : 2));
-    // Parts that nobody knows stay in it as they are written, `$HOME/models`; what a command says may be anything.
+    // Unknown parts remain as written, such as `$HOME/models`. The output of a command may be anything, so
+    // the whole expansion is kept.
     if (!text || text->find("$(") != std::string::npos || text->find('`') != std::string::npos)
       return keep(written);
     if (assigns) assign(variables_, std::string{name} + "=", {*text}, false);
     return insert({*text}, false, quoted);
   }
-  if (how.starts_with(":+") || how.starts_with('+')) {  // instead of what is there
+  if (how.starts_with(":+") || how.starts_with('+')) {  // ${NAME:+word}: the word if the variable is set
     if (found != variables_.end() && !is_known) return keep(written);
     if (!is_known || joined_words(value).empty()) return insert({}, true, true);
     how.remove_prefix(how.starts_with('+') ? 1 : 2);
@@ -231,6 +244,7 @@ Status ShellReader::variable(std::string_view inside, std::string_view written, 
   return insert(value, all, quoted);
 }
 
+// Expands a text as if in double quotes. Nothing if it is malformed, too long or too deeply nested.
 std::optional<std::string> ShellReader::expanded(std::string_view text) {
   if (depth_ >= kDeepestScript) return std::nullopt;
   ShellReader inner{text, defined_, depth_ + 1};
@@ -250,14 +264,17 @@ std::optional<std::string> ShellReader::expanded(std::string_view text) {
   return std::move(inner.word_);
 }
 
+// Keeps an expansion as it is written.
 Status ShellReader::keep(std::string_view written) {
   word_ += written;
   in_word_ = true;
   return Ok{};
 }
 
+// Adds the value of an expansion to the current word. `all` and `quoted`: each element becomes a word
+// ("${A[@]}"). Otherwise unquoted text is split at blanks.
 Status ShellReader::insert(const ShellWords& value, bool all, bool quoted) {
-  if (all && quoted) {  // each element a word
+  if (all && quoted) {  // each element becomes a word
     if (value.empty() && word_.empty()) in_word_ = false;
     for (std::size_t i = 0; i < value.size(); ++i) {
       word_ += value[i];
@@ -267,7 +284,7 @@ Status ShellReader::insert(const ShellWords& value, bool all, bool quoted) {
     return Ok{};
   }
   const std::string text = joined_words(value);
-  // What is not known is one word, and an assignment takes all.
+  // An unknown command output is one word, and the value of an assignment is not split.
   const bool assigns =
       array_.empty() && is_assignment(word_) && (command_.empty() || declares(command_.front()));
   const bool has_output = text.find("$(") != std::string::npos;

@@ -1,9 +1,11 @@
+// Control flow of a script. Each open construct is a Branch; runs() combines their truths. A command with an
+// unknown truth is executed as "may run".
 #include "stepcast/formats/detail/shell/flow.h"
 
 namespace stepcast::detail {
 namespace {
 
-constexpr std::size_t kMostBranches = 256;  // conditions in conditions
+constexpr std::size_t kMostBranches = 256;  // limit of nesting
 
 }  // namespace
 
@@ -24,7 +26,7 @@ void ShellFlow::ended_with(Truth truth) {
 }
 
 bool ShellFlow::open_case(ShellWords& command) {
-  // `do case`, `then case`: on one line.
+  // Also `do case` and `then case` on one line.
   std::size_t at = 0;
   while (at < command.size() && (command[at] == "do" || command[at] == "then" || command[at] == "else")) ++at;
   if (command.size() < at + 3 || command[at] != "case" || command[at + 2] != "in") return false;
@@ -75,7 +77,7 @@ bool ShellFlow::steer(ShellWords& words) {
     } else if (word == "else" && in_if) {
       end_arm();
       branch->runs = negated(branch->earlier);
-    } else if (word == "do" && in_if) {  // of `while`: how often is not known
+    } else if (word == "do" && in_if) {  // of `while`: the number of rounds is unknown
       branch->in_condition = false;
       branch->runs = last_ == Truth::no ? Truth::no : Truth::unknown;
       joined_by_ = '\0';
@@ -86,7 +88,7 @@ bool ShellFlow::steer(ShellWords& words) {
     } else if (word == "{") {
       branches_.push_back({});
     } else if (word == "for" || word == "until" || word == "case") {
-      const bool never = word == "for" && words.size() == 3 && words[2] == "in";  // a list that is empty
+      const bool never = word == "for" && words.size() == 3 && words[2] == "in";  // an empty list
       branches_.push_back({.runs = never ? Truth::no : Truth::unknown});
       return false;
     } else if (word != "do") {

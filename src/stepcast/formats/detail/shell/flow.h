@@ -1,4 +1,4 @@
-// Which commands of a shell script run: `if`, `case`, loops, `&&` and `||`, in three values.
+// Decides which commands of a script run: `if`, `case`, loops, `&&` and `||`, in three-valued logic.
 #pragma once
 
 #include <cstdint>
@@ -10,39 +10,42 @@
 
 namespace stepcast::detail {
 
+// Tracks the open constructs while a script is read from front to back.
 class ShellFlow {
  public:
-  // Error: conditions in conditions without end.
+  // Errors: more than 256 nested constructs.
   [[nodiscard]] Status check_depth() const;
 
-  // Whether the next command runs, by all branches around it and by the command in front: `A && B`, `A || B`.
+  // Whether the next command runs, given all constructs around it and the preceding command (`A && B`, `A || B`).
   [[nodiscard]] Truth runs() const;
-  // What came of that command, which may not have run.
+  // Records the result of that command. It may not have run.
   void ended_with(Truth truth);
-  // The next command stands behind `&&` ('&'), `||` ('|') or neither ('\0') of the last one.
+  // How the next command is joined to the last one: `&&` ('&'), `||` ('|') or neither ('\0').
   void join(char sign) { joined_by_ = sign; }
 
-  // Takes the words that steer from the front. False: nothing is left to run.
+  // Removes leading words of control flow (if, then, do, ...) and updates the state. False: no command remains.
   [[nodiscard]] bool steer(ShellWords& words);
 
-  // `case SUBJECT in`, perhaps with the first pattern behind it, ends where a bracket or a line ends. False: not this.
+  // Handles `case SUBJECT in`, also with the first pattern after it. Called where a bracket or line ends.
+  // False: `command` is something else.
   bool open_case(ShellWords& command);
   [[nodiscard]] bool in_cases() const;
-  // Between `in` or `;;` and a closing bracket.
+  // Whether a pattern is expected: after `in` or `;;`, up to the closing bracket.
   [[nodiscard]] bool expects_pattern() const;
+  // Begin and end of an arm of `case` or `if`.
   void begin_arm(const ShellWords& patterns);
   void end_arm();
 
  private:
-  // What stands between `if` and `fi`, `case` and `esac`, `do` and `done`, `{` and `}`.
+  // An open construct: `if` to `fi`, `case` to `esac`, `do` to `done`, `{` to `}`.
   struct Branch {
     enum class Kind : std::uint8_t { condition, cases, other };
     Kind kind = Kind::other;
-    Truth runs = Truth::unknown;   // the arm that is read now
-    Truth earlier = Truth::no;     // one of the arms before ran
+    Truth runs = Truth::unknown;   // whether the current arm runs
+    Truth earlier = Truth::no;     // whether an earlier arm ran
     bool in_condition = false;     // between `if` and `then`
-    bool expects_pattern = false;  // behind `in` and `;;`
-    std::string subject;           // of `case`
+    bool expects_pattern = false;  // after `in` and `;;`
+    std::string subject;           // the word after `case`
   };
 
   std::vector<Branch> branches_;

@@ -1,3 +1,5 @@
+// The main loop of the reader, commands, functions and loops. expansion.cpp has the expansions, flow.cpp the
+// control flow.
 #include "stepcast/formats/detail/shell/reader.h"
 
 #include <algorithm>
@@ -14,12 +16,14 @@ namespace {}  // namespace
 
 bool is_python_script(const std::string& word) { return word.ends_with(".py"); }
 
+// Reads the whole script. The result is the list of commands with their words.
 Result<std::vector<ShellWords>> ShellReader::commands() {
   while (at_ < text_.size()) STEPCAST_TRY(step());
   STEPCAST_TRY(end_command_here());
   return std::move(commands_);
 }
 
+// Handles the character at the current position.
 Status ShellReader::step() {
   const char c = peek();
   if (c == '\0') return Error::at("", fmt::format("byte {}", at_)).found("a zero byte").expected("text");
@@ -36,7 +40,7 @@ Status ShellReader::step() {
     case '(': return peek(1) == '(' && !in_word_ && array_.empty() ? arithmetic_command() : opened();
     case ')': return closed();
     case '|':
-      // `Et*7|t*8` is a layout of stages that somebody did not quote.
+      // `Et*7|t*8` is a pipeline layout that the author did not quote, not a pipe.
       if (in_word_ && !is_space(peek(1)) && peek(1) != '|' && peek(1) != '&') break;
       return separated(c);
     case '\n':
@@ -52,6 +56,7 @@ Status ShellReader::step() {
       break;
     default: break;
   }
+  // `function NAME {`, the form without brackets.
   if (c == '{' && !in_word_ && command_.size() == 2 && command_.front() == "function" &&
       keep_body(std::string{command_.back()}, at_)) {
     return Ok{};
@@ -61,6 +66,7 @@ Status ShellReader::step() {
   return Ok{};
 }
 
+// A backslash: takes the next character literally, or continues the line.
 Status ShellReader::escaped() {
   ++at_;
   if (peek() == '\r' && peek(1) == '\n') ++at_;
@@ -70,6 +76,7 @@ Status ShellReader::escaped() {
   return Ok{};
 }
 
+// '...': everything is literal.
 Status ShellReader::single_quoted() {
   const std::size_t end = text_.find('\'', at_ + 1);
   if (end == std::string_view::npos) return Error{"a quote ' is not closed"};
@@ -79,6 +86,7 @@ Status ShellReader::single_quoted() {
   return Ok{};
 }
 
+// "...": expansions and some escapes are active.
 Status ShellReader::double_quoted() {
   in_word_ = true;
   for (++at_; at_ < text_.size();) {
@@ -96,6 +104,7 @@ Status ShellReader::double_quoted() {
       if (peek() == '\r' && peek(1) == '\n') ++at_;
       const char next = peek();
       if (next != '\n') {
+        // Inside double quotes a backslash before any other character is literal.
         if (next != '"' && next != '\\' && next != '$' && next != '`') word_ += '\\';
         word_ += next;
       }
@@ -108,6 +117,7 @@ Status ShellReader::double_quoted() {
   return Error{"a quote \" is not closed"};
 }
 
+// An opening bracket: an array, a pattern of `case`, a function definition, or a group of commands.
 Status ShellReader::opened() {
   ++at_;
   if (in_word_ && word_.ends_with('=') && (command_.empty() || declares(command_.front()))) {
@@ -121,12 +131,14 @@ Status ShellReader::opened() {
   return end_command_here();
 }
 
+// NAME (): the definition of a function.
 bool ShellReader::define_function() {
   const bool has_word = command_.size() == 1 && command_.front() == "function";
   if (!in_word_ || (!command_.empty() && !has_word) || peek() != ')') return false;
   return keep_body(word_, at_ + 1);
 }
 
+// Stores the text between the braces as the body of a function and moves past it. False: there is no complete body.
 bool ShellReader::keep_body(const std::string& name, std::size_t from) {
   while (from < text_.size() && is_space(text_[from])) ++from;
   if (from >= text_.size() || text_[from] != '{') return false;
@@ -140,9 +152,11 @@ bool ShellReader::keep_body(const std::string& name, std::size_t from) {
   return true;
 }
 
+// Executes a function. Calls beyond the limits are ignored.
 Status ShellReader::call(const std::string& body, const ShellWords& words, bool surely) {
   if (depth_ >= kDeepestScript || ++defined_.n_calls > kMostCalls) return Ok{};
   const ShellVariables before = variables_;
+  // The arguments of the caller are restored after the call.
   set_arguments({words.begin() + 1, words.end()});
   ShellReader inner{body, defined_, depth_ + 1, surely ? Truth::yes : Truth::unknown};
   STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
@@ -154,6 +168,7 @@ Status ShellReader::call(const std::string& body, const ShellWords& words, bool 
   return Ok{};
 }
 
+// Sets $1 to $9 and $@.
 void ShellReader::set_arguments(ShellWords arguments) {
   constexpr std::size_t kMost = 9;
   for (std::size_t i = 0; i < kMost; ++i) {
@@ -166,6 +181,7 @@ void ShellReader::set_arguments(ShellWords arguments) {
   variables_[kFunctionArguments] = std::move(arguments);
 }
 
+// Executes `shift`. If it may not run, or its argument is unknown, all arguments become unknown.
 void ShellReader::shift(const ShellWords& words, bool surely) {
   const auto known = variables_.find(kFunctionArguments);
   if (known == variables_.end() || !known->second) return;
@@ -177,6 +193,7 @@ void ShellReader::shift(const ShellWords& words, bool surely) {
   set_arguments(std::move(left));
 }
 
+// A closing bracket: the end of a pattern, a group or an array.
 Status ShellReader::closed() {
   ++at_;
   if (array_.empty()) {
@@ -194,14 +211,15 @@ Status ShellReader::closed() {
   return Ok{};
 }
 
-// `[[ A && B ]]` is one command.
+// Whether the current word is inside `[[ ... ]]`, which is one command even with && and ||.
 bool ShellReader::in_double_brackets() const {
   const auto begins = std::ranges::find(command_, "[[");
   return begins != command_.end() && std::find(begins, command_.end(), "]]") == command_.end() &&
          word_ != "]]";
 }
 
-// `(( N > 1 ))` is true, false or not known; other arithmetic between brackets leaves nothing known.
+// `(( N > 1 ))` becomes the command `true` or `false`, if it can be evaluated. Other arithmetic commands have
+// an unknown result.
 Status ShellReader::arithmetic_command() {
   const std::size_t end = closing(text_.substr(at_), '(', ')');
   if (end == std::string_view::npos) return Error{"`((` is not closed"};
@@ -229,17 +247,19 @@ Status ShellReader::arithmetic_command() {
   return Ok{};
 }
 
+// A separator of commands: ; & | or a line break, single or doubled.
 Status ShellReader::separated(char c) {
   ++at_;
-  if (!array_.empty()) return end_word();  // lines inside of an array
+  if (!array_.empty()) return end_word();  // line breaks inside an array
   if (c != '\n' && c == peek() && in_double_brackets()) {
     ++at_;
     STEPCAST_TRY(end_word());
     command_.push_back(std::string(2, c));
     return Ok{};
   }
-  if (c == '&' && (peek() == '>' || peek(1) == '>')) return end_word();  // `&>` a file
+  if (c == '&' && (peek() == '>' || peek(1) == '>')) return end_word();  // `&>` redirects to a file
   STEPCAST_TRY(end_command_here());
+  // Doubled: && and || join commands, ;; ends an arm of `case`.
   const bool twice = c != '\n' && peek() == c;
   if (twice) ++at_;
   if (twice && c == ';' && flow_.in_cases()) {
@@ -251,6 +271,7 @@ Status ShellReader::separated(char c) {
   return Ok{};
 }
 
+// Skips the here-documents that begin on this line. `read` stores one in a variable.
 void ShellReader::skip_documents() {
   for (const std::string& last : std::exchange(documents_, {})) {
     if (const std::string name = std::exchange(reads_, {}); !name.empty()) {
@@ -268,12 +289,15 @@ void ShellReader::skip_documents() {
   }
 }
 
+// Handles a redirection. Its target is dropped, except for here-documents.
 Status ShellReader::redirected() {
+  // A number before the sign is a file descriptor, not a word.
   if (in_word_ && word_.find_first_not_of("0123456789") == std::string::npos) {
     word_.clear();
     in_word_ = false;
   }
   STEPCAST_TRY(end_word());
+  // `<<` or `<<-`: the next word is the end marker. `<<<` is a redirection of one word.
   if (peek() == '<' && peek(1) == '<' && peek(2) != '<') {
     at_ += peek(2) == '-' ? 3U : 2U;
     takes_document_ = true;
@@ -289,6 +313,7 @@ Status ShellReader::redirected() {
   return Ok{};
 }
 
+// Ends the current word and adds it to the command, unless it belongs to a redirection.
 Status ShellReader::end_word() {
   if (!in_word_) return Ok{};
   n_bytes_ += word_.size() + 1;
@@ -308,6 +333,7 @@ Status ShellReader::end_command_here() {
   return end_command();
 }
 
+// Ends the current command and executes it if it runs. Commands after a pipe are dropped.
 Status ShellReader::end_command() {
   STEPCAST_TRY(flow_.check_depth());
   if (expects_pattern() && (command_.empty() || command_.front() != "esac")) return Ok{};
@@ -318,12 +344,14 @@ Status ShellReader::end_command() {
   if (piped) return Ok{};
   STEPCAST_ASSIGN(const bool repeated, repeat(words));
   if (repeated || !flow_.steer(words)) return Ok{};
+  // The result of the command is recorded even if it does not run, because && and || depend on it.
   const Truth runs_now = both(base_, flow_.runs());
   flow_.ended_with(truth_of_command(without_unset(words)));
   if (runs_now == Truth::no) return Ok{};
   return run(std::move(words), runs_now == Truth::yes);
 }
 
+// See the header.
 ShellWords ShellReader::without_unset(ShellWords words) const {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i] != "-z" && words[i] != "-n") continue;
@@ -337,10 +365,12 @@ ShellWords ShellReader::without_unset(ShellWords words) const {
   return words;
 }
 
+// Scans ahead without executing. Loops that `break`, `continue` or `exit` are rejected, because the number of
+// rounds is unknown.
 std::optional<std::string_view> ShellReader::loop_body(std::size_t& behind) const {
   std::optional<std::size_t> begin;
   int depth = 0;
-  bool begins_command = true;  // where `do` and `done` are no arguments
+  bool begins_command = true;  // `do` and `done` are keywords only at the start of a command
   for (std::size_t i = at_; i < text_.size();) {
     const char c = text_[i];
     if (c == '\'' || c == '"') {
@@ -370,11 +400,13 @@ std::optional<std::string_view> ShellReader::loop_body(std::size_t& behind) cons
   return std::nullopt;
 }
 
+// Executes a `for` loop over known words by reading its body once per word.
 Result<bool> ShellReader::repeat(const ShellWords& words) {
   constexpr std::size_t kMostRounds = 256;
   if (words.size() < 4 || words.size() > 3 + kMostRounds || words[0] != "for" || words[2] != "in" ||
       depth_ >= kDeepestScript || both(base_, flow_.runs()) != Truth::yes)
     return false;
+  // Words that the shell would expand to an unknown list.
   const auto is_pattern = [](const std::string& word) {
     return word.find_first_of("$*?[{`") != std::string::npos;
   };
@@ -394,13 +426,16 @@ Result<bool> ShellReader::repeat(const ShellWords& words) {
   return true;
 }
 
+// Executes a command that runs (`surely`) or may run: assignments, functions and builtins. Other commands are
+// added to the result.
 Status ShellReader::run(ShellWords words, bool surely) {
+  // `export A=1`, `declare -x A=1`: options of the builtin are dropped.
   const bool exports = declares(words.front());
   if (exports) words.erase(words.begin());
   while (exports && !words.empty() && words.front().starts_with('-')) words.erase(words.begin());
   while (!words.empty() && is_assignment(words.front())) {
     const std::size_t sign = words.front().find('=');
-    // `A=1 command` sets A for the command alone; as nothing else reads it, it may stay.
+    // `A=1 command` sets A for that command only. No other command reads it, so it may stay set.
     assign(variables_, words.front().substr(0, sign + 1), {words.front().substr(sign + 1)}, false, surely);
     words.erase(words.begin());
   }
@@ -409,12 +444,13 @@ Status ShellReader::run(ShellWords words, bool surely) {
     const std::string body = function->second;
     return call(body, words, surely);
   }
+  // `read -d '' NAME << END` stores the document, which is read after this line, in its last word.
   if (words.front() == "read" && !documents_.empty() && surely) reads_ = words.back();
   if (words.front() == "read" || words.front() == "((") return Ok{};
   if (const std::size_t bracket = words.front().find('['), close = words.front().find("]=");
       bracket > 0 && close != std::string::npos && bracket < close &&
       is_assignment(words.front().substr(0, bracket) + "=")) {
-    // `SIZE[key]=value`
+    // An element of an associative array: `SIZE[key]=value`.
     const std::string name = words.front().substr(0, bracket);
     assign(variables_, name + "+=", {words.front().substr(bracket)}, true, surely);
     return Ok{};
@@ -428,6 +464,7 @@ Status ShellReader::run(ShellWords words, bool surely) {
     return Ok{};
   }
   if (words.front() == "echo" || words.front() == "printf" || words.front() == "cat") {
+    // Output only matters inside $(...).
     if (!defined_.captures || !defined_.echoed) return Ok{};
     if (!surely || words.front() != "echo" || defined_.echoed->size() > kMostScriptBytes) {
       defined_.echoed.reset();
@@ -438,8 +475,8 @@ Status ShellReader::run(ShellWords words, bool surely) {
     return Ok{};
   }
   if (words.front() == "eval") words.erase(words.begin());
-  // Flags and `path.to.key=value` on a line of their own, without a sign of continuation or behind a comment: of the command
-  // above.
+  // Flags and `path.to.key=value` on a separate line belong to the command above. This happens after a
+  // missing continuation or a comment between lines.
   const auto is_override = [](const std::string& word) {
     const std::string_view key = std::string_view{word}.substr(0, std::min(word.find('='), word.size()));
     return key.size() < word.size() && key.find('.') != std::string_view::npos &&
@@ -450,7 +487,7 @@ Status ShellReader::run(ShellWords words, bool surely) {
     commands_.back().insert(commands_.back().end(), words.begin(), words.end());
     return Ok{};
   }
-  // `python -m megatron.training.pretrain_gpt` runs pretrain_gpt.py.
+  // `python -m megatron.training.pretrain_gpt` runs the script pretrain_gpt.py.
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string module = words[i + 1].substr(words[i + 1].rfind('.') + 1);
     const bool is_of_ours = module.starts_with("pretrain") || module.starts_with("main") ||
@@ -465,9 +502,11 @@ Status ShellReader::run(ShellWords words, bool surely) {
   return Ok{};
 }
 
+// Replaces a word that contains a whole command by the words of that command.
 Status ShellReader::open_up(ShellWords& words) {
   for (std::size_t i = 0; i < words.size() && depth_ < kDeepestScript; ++i) {
     const std::size_t at = words[i].find(".py");
+    // A word with blanks that runs a script or module, such as the argument of `bash -c`.
     const bool runs_script =
         at != std::string::npos && at + 3 < words[i].size() && is_space(words[i][at + 3]);
     const bool runs_module =
@@ -475,7 +514,7 @@ Status ShellReader::open_up(ShellWords& words) {
     if (!runs_script && !runs_module) continue;
     ShellReader inner{words[i], defined_, depth_ + 1};
     auto read = inner.commands();
-    if (!read && !runs_script) continue;  // a sentence
+    if (!read && !runs_script) continue;  // an ordinary sentence
     STEPCAST_ASSIGN(std::vector<ShellWords> commands, std::move(read));
     n_bytes_ += inner.n_bytes_;
     if (runs_script) words.resize(i);

@@ -1,3 +1,4 @@
+// Selects the training command among all commands of a script, and adds what Slurm's options imply.
 #include "stepcast/formats/detail/shell/script.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Of a script that hands its flags to another: those that its variables hold.
+// For scripts that pass their flags to another script: the flags in the values of variables.
 ShellWords flags_in_variables(const ShellVariables& variables) {
   ShellWords flags;
   for (const auto& [name, value] : variables) {
@@ -31,7 +32,7 @@ ShellWords flags_in_variables(const ShellVariables& variables) {
   return flags;
 }
 
-// What `#SBATCH` lines ask for, under the names that Slurm gives it in the environment.
+// Sets the variables of Slurm (SLURM_NNODES, ...) from the `#SBATCH` lines of the script.
 void add_slurm_variables(std::string_view script, ShellVariables& variables) {
   constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
       {"--nodes", "SLURM_NNODES"},     {"-N", "SLURM_NNODES"}, {"--ntasks-per-node", "SLURM_NTASKS_PER_NODE"},
@@ -54,6 +55,7 @@ void add_slurm_variables(std::string_view script, ShellVariables& variables) {
         assign(variables, std::string{name} + "=", {std::string{value}}, false);
     }
   }
+  // Variables with several names, or that follow from others.
   constexpr std::pair<std::string_view, std::string_view> kSame[] = {
       {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"},
       {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"},
@@ -63,7 +65,7 @@ void add_slurm_variables(std::string_view script, ShellVariables& variables) {
       assign(variables, std::string{name} + "=", {std::to_string(*value)}, false);
 }
 
-// `srun` takes from the job what it does not say itself.
+// Adds the number of tasks to `srun`, which inherits it from the job.
 void add_slurm_options(ShellWords& launch, const ShellVariables& variables) {
   const auto srun = std::ranges::find(launch, "srun");
   const auto tasks = variables.find("SLURM_NTASKS");
@@ -81,7 +83,7 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
     return std::any_of(words.begin(), words.end(), is_python_script);
   };
   if (std::none_of(commands.begin(), commands.end(), runs_python)) {
-    // A function that something else calls.
+    // The command is in a function that something outside the script calls.
     const auto functions = defined.functions;
     for (const auto& [name, body] : functions) {
       STEPCAST_ASSIGN(std::vector<ShellWords> more, ShellReader(body, defined, 1).commands());
@@ -89,7 +91,7 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
     }
   }
   if (std::none_of(commands.begin(), commands.end(), runs_python)) {
-    // A command line that another script is given: `COMMAND="python train.py ..." sbatch ray.sub`.
+    // The command is a text that another script receives: `COMMAND="python train.py ..." sbatch ray.sub`.
     const ShellVariables variables = defined.variables;
     for (const auto& [name, value] : variables) {
       const std::string text = value ? joined_words(*value) : std::string{};
@@ -98,6 +100,7 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
       if (more && std::any_of(more->begin(), more->end(), runs_python)) commands = *std::move(more);
     }
   }
+  // Of several Python commands, the last one that trains is chosen, else the last one.
   ShellWords all, launch;
   bool is_training = false;
   for (ShellWords& words : commands) {

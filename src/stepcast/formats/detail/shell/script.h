@@ -1,4 +1,4 @@
-// The command that a launch script runs, as far as a small part of the shell's language tells it.
+// Finds the training command of a launch script by interpreting a small part of the shell language.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace stepcast::detail {
 
-// Words of the command that trains: the one with a script in Python, of several the last whose name says that it trains
-// (pretrain, ppo, grpo, dapo) or that has keys of an actor, or the last. A module that trains, `python -m
-// verl.trainer.main_ppo`, is the script main_ppo.py. Without one all words, as of a line of flags. The part of Bash that is read (a word in quotes is itself, {x}
-// is any number of x, [x] one or none):
+// The words of the training command. It is a command with a Python script: the last one with a name that says it trains
+// (pretrain, ppo, grpo, dapo) or with keys of an actor, else the last one. A module, `python -m verl.trainer.main_ppo`,
+// counts as the script main_ppo.py. Without a Python script the result is all words, as for a line of flags.
+//
+// The supported part of Bash (text in quotes is literal, {x} is any number of x, [x] is an optional x):
 //
 //   script     = { command ( newline | ";" | "&" | "&&" | "||" | "|" ) }
 //   command    = { assignment } { word | redirection }  |  "let" { NAME "=" sum }  |  "eval" command  |  "shift" [ sum ]
@@ -29,16 +30,19 @@ namespace stepcast::detail {
 //   sum        = whole numbers and NAMEs with + - * / % and brackets
 //   redirection = [ digits ] ( ">" | ">>" | "<" | "<<" [ "-" ] | "&>" ) word  |  ">&" ( digits | "-" )
 //
-// A comment runs from "#" in front of a word to the end of the line; a backslash continues a line. Redirections, the
-// documents of `<<`, what stands behind a pipe, and echo, printf and cat are left out, but for what a function or a
-// condition in place of a word echoes; `bash -c "..."` is opened where the word holds a Python script. Conditions are
-// decided where the script itself decides them (test.h). Nothing is run, and nothing comes from the environment but
-// what `#SBATCH` lines say (SLURM_NNODES, SLURM_NTASKS and their kin, and `srun --ntasks=`); the script has no
-// arguments, its functions have those of their calls. A script that runs no Python hands on the command line, or
-// else the flags, that its variables hold. What is not known - a variable that the script does not set, or sets under
-// a condition that it cannot decide, or in a loop (flags that are added so: what was known stays in front); the output
-// of a command; an expansion of another kind - stays as it is written (`${NAME}`), for whoever reads the words to
-// refuse where it matters. Errors: a quote, `${` or `$((` that is not closed, a zero byte, a script that grows without end.
+// Comments begin with "#" before a word and end with the line; a backslash continues a line. Ignored are
+// redirections, here-documents, commands after a pipe, and echo, printf and cat, except for the output of
+// $(...). `bash -c "..."` is opened if its argument contains a Python script. Conditions are evaluated if the
+// script itself determines them (arithmetic.h).
+//
+// Nothing is executed. The environment is empty, except for what `#SBATCH` lines imply (SLURM_NNODES, SLURM_NTASKS
+// and similar ones, and `srun --ntasks=`). The script has no arguments; functions have the arguments of their
+// calls. If no command runs Python, the result is the command line, or else the flags, in the script's variables.
+//
+// Unknown values stay as they are written (`${NAME}`), so that the caller can reject them where they matter:
+// variables that the script does not set, or sets under an unknown condition or in a loop (known flags stay
+// in front of added ones), output of commands, other expansions. Errors: an unclosed quote, `${` or `$((`, a
+// zero byte, a script above the size limits.
 [[nodiscard]] Result<std::vector<std::string>> launch_words(std::string_view script);
 
 }  // namespace stepcast::detail
