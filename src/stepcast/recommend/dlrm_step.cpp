@@ -87,7 +87,7 @@ struct DlrmStepModel::Impl {
   std::vector<RankLookups> rank_lookups;  // of the last sharding evaluated
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double exchange_band = 0, dense_band = 0;
-  // kernels that copy or cast one column of a rank's samples, around the exchange
+  // Kernels that copy or cast one column of a rank's samples, around the exchange.
   double passes_us_per_column = 0;
   detail::PlanLoads predicted;     // of the last predict()
   detail::PlanLoads hybrid_loads;  // of the view used last

@@ -26,7 +26,7 @@ constexpr std::size_t kProvedTables = 14;
 constexpr std::size_t kPartAtRandom = 4;
 constexpr std::size_t kMostSpilled = 4;  // number of largest tables that are tried by rows in host memory
 constexpr std::size_t kLeastDescent = 400, kSpillDescent = 4000;  // evaluations of the final descent
-// least gain of the step for which tables are split; smaller gains are within the model's error
+// Least gain of the step for which tables are split; smaller gains are within the model's error.
 constexpr double kSplitGain = 0.02;
 constexpr double kLargeTable = 0.5;  // share of a rank's memory for tables from which memory decides
 constexpr double kTooMuch = 0.6;     // share of a rank's time or memory from which a table is split

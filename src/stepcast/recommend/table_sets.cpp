@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// sharding tasks: mean number of tables per GPU, and its range
+// Sharding tasks: mean number of tables per GPU, and its range.
 constexpr double kTablesPerGpu = 13, kFewestShare = 0.7, kMostShare = 1.3;
 constexpr double kMostOfMemory = 0.8;  // largest share of GPU memory that a task may need
 constexpr double kFewestRows = 100;    // fewest rows of the published tables

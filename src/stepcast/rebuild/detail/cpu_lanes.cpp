@@ -368,7 +368,7 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
   choose_threads(g, lanes);
   GapCutter{g, lanes}.run();
   find_wait_sources(g, lanes);
-  // all ranks are in memory at the same time
+  // All ranks are in memory at the same time.
   for (std::vector<CpuTask>& tasks : lanes.tasks) tasks.shrink_to_fit();
   return lanes;
 }

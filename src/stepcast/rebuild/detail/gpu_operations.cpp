@@ -209,7 +209,7 @@ class Assigner {
   const ExecutionTrace& trace_;
   const TracedOperations& traced_;
   std::span<const std::int32_t> node_of_op_, repetition_of_op_;
-  // node -> range of traced operations
+  // Node -> range of its operations in `traced`.
   std::map<std::int32_t, std::pair<std::size_t, std::size_t>> operations_of_;
   std::set<Executed> copies_;  // with copies of recorded size
   GpuOperations out_;
