@@ -1,7 +1,6 @@
 // Finds the trace files below the given places and sorts them by kind. A place is a file, a folder or an
-// archive. Formats are recognised from the first kilobytes of each file. Files with names that show another
-// rank than the requested ones are set aside without opening them, because a folder may contain thousands of
-// ranks.
+// archive. Formats are recognised from the start of each file. Files with names that show another rank than
+// the requested ones are set aside without opening them, because a folder may contain thousands of ranks.
 #include "stepcast/sources/trace_listing.h"
 
 #include <algorithm>

@@ -69,8 +69,8 @@ Result<std::vector<Mark>> read_texts() {
   return texts;
 }
 
-// Whether the text looks like a YAML document: at least 3 of the first 12 non-empty lines are YAML, all of
-// them are, and no top-level key occurs twice.
+// Whether the text looks like a YAML document: the first 12 non-empty lines (at least 3) are all YAML, and no
+// top-level key occurs twice.
 bool looks_like_yaml(std::string_view text) {
   int yaml = 0, others = 0;
   std::vector<std::string_view> keys;
