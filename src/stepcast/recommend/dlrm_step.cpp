@@ -135,6 +135,7 @@ struct DlrmStepModel::Impl {
     return Ok{};
   }
 
+  // Builds and prices everything that all shardings share.
   Status prepare() {
     STEPCAST_TRY(check_sizes());
     LearnedLookups learned;
@@ -425,6 +426,7 @@ double DlrmStepModel::least_expected_us() {
   return us < kEndless ? us : 0;
 }
 
+// Simulates the Program, then derives memory, imbalance, the uncertainty of the step and its lower bound.
 Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   Impl& m = *impl_;
   if (!plan.tables.empty() || !m.hybrid()) STEPCAST_TRY(check(m.model, plan, m.n_ranks));

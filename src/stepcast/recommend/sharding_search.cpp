@@ -430,6 +430,7 @@ SharderChoice search_sharding(DlrmStepModel& steps, const SearchOptions& options
   return found;
 }
 
+// Depth-first. Each partial plan is evaluated, and dropped if it is not shorter than the best complete plan.
 SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumbent,
                                 std::size_t max_evaluations) {
   const std::size_t n_tables = steps.model().tables.size();

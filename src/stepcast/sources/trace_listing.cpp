@@ -218,6 +218,8 @@ Status list_archive(const fs::path& archive, fs::path place, const OfAnotherRank
 
 }  // namespace
 
+// Files that the user named are read whatever they are, or are errors; files of folders and archives are
+// sorted.
 Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOptions& options) {
   TraceListing listing;
   if (!options.ranks_from.empty()) STEPCAST_TRY(check_rank_pattern(options.ranks_from));

@@ -213,6 +213,7 @@ Result<bool> CsvSteps::header(std::string_view line) {
   return active();
 }
 
+// A row needs a valid step (if there is a column of steps) and either a time or a clock.
 std::optional<StepLine> CsvSteps::row(std::string_view line) {
   split(line, cells_);
   const auto number = [&](std::optional<std::size_t> column) -> std::optional<LoggedNumber> {

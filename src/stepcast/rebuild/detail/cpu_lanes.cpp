@@ -121,6 +121,7 @@ struct Anchor {
   std::int32_t task = kNone;
   double end_us = 0;
 };
+// Binary search for the time, then backwards until a task ends its top-level operator.
 Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, double time_us) {
   Anchor anchor;
   const auto end =

@@ -60,6 +60,7 @@ class Joiner {
     list_nodes();
   }
 
+  // Threads are joined on the strictest level first. Threads that no level joins use a constant offset.
   EtJoin run() {
     std::vector<Index> open = threads_in_order();
     for (const Compared compared : {Compared::all, Compared::operators, Compared::common})

@@ -81,6 +81,8 @@ class Assigner {
     }
   }
 
+  // Copies and fills keep their recorded size. Kernels are collected per executed operator and then share its
+  // operations.
   GpuOperations run() {
     out_.of_work.resize(g_.gpu.size());
     std::map<Executed, std::vector<std::size_t>> kernels_of;  // GPU work with the same operations
