@@ -67,8 +67,8 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
   return sort_in(file, ByteSource::open(file), asked_for, listing);
 }
 
-// The file system, or the contents of one archive, behind the same three questions. For an archive, `members`
-// are the sorted full paths of its files; folders exist only as prefixes of these paths.
+// The file system, or the contents of one archive, with one interface. For an archive, `members` are the
+// sorted full paths of its files; folders exist only as prefixes of these paths.
 class Tree {
  public:
   Tree() = default;

@@ -50,7 +50,7 @@ void split(std::string_view line, std::vector<std::string_view>& cells) {
   }
 }
 
-// The framework that printed the bar, by the text in front of it and behind it.
+// The framework that printed the bar, by the text in front of it.
 LogFormat bar_format(std::string_view line) {
   const std::size_t percent = line.find("%|");
   const std::string_view before = line.substr(0, std::min(percent, line.size()));
