@@ -135,12 +135,12 @@ std::optional<ForecastAdvice> what_to_change(const ShardingComparison& all) {
     return advice;
   }
   const ForecastAction& first = advice.actions.front();
-  advice.sentence =
-      given->step.fits
-          ? fmt::format("With {0} the step takes {1} ms less ({3:.1f} % of {2} ms).", first.change,
-                        ms_text(first.saved_ms), ms_text(given->expected_us * 1e-3), first.saved_percent)
-          : fmt::format("{} does not fit; {} fits and takes {} ms.", given->plan.name, first.change,
-                        ms_text(first.promised_step_time_ms));
+  advice.sentence = given->step.fits
+                        ? fmt::format("With {0} the step takes {1} less ({3:.1f} % of {2}).", first.change,
+                                      duration_text(first.saved_ms), duration_text(given->expected_us * 1e-3),
+                                      first.saved_percent)
+                        : fmt::format("{} does not fit; {} fits and takes {}.", given->plan.name,
+                                      first.change, duration_text(first.promised_step_time_ms));
   return advice;
 }
 

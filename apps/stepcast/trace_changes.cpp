@@ -63,9 +63,9 @@ class TraceCauses {
     if (n < 2) return;
     const auto last = std::ranges::max_element(f_.classes, {}, &ForecastClass::start_offset_ms);
     if (is_worth_it(last->start_offset_ms))
-      add({"--barrier"}, fmt::format("all ranks start the step together; {} starts {} ms after the first",
+      add({"--barrier"}, fmt::format("all ranks start the step together; {} starts {} after the first",
                                      called(static_cast<std::size_t>(last - f_.classes.begin())),
-                                     ms_text(last->start_offset_ms)));
+                                     duration_text(last->start_offset_ms)));
     if (!is_worth_it(idle_ms("other_rank"))) return;
     std::vector<double> caused_us(n);
     std::vector<std::size_t> times(n);
@@ -77,10 +77,10 @@ class TraceCauses {
       caused_us[one.came_last] += one.total_wait_us / static_cast<double>(one.members.size() - 1);
     }
     const auto worst = static_cast<std::size_t>(std::ranges::max_element(caused_us) - caused_us.begin());
-    add({"--like-median-rank"}, fmt::format("no rank is slower than the median one; the others wait {} ms "
+    add({"--like-median-rank"}, fmt::format("no rank is slower than the median one; the others wait {} "
                                             "for {}, last in {} of {} collectives{}",
-                                            ms_text(caused_us[worst] * 1e-3), called(worst), times[worst],
-                                            shared, lookups_of(worst)));
+                                            duration_text(caused_us[worst] * 1e-3), called(worst),
+                                            times[worst], shared, lookups_of(worst)));
   }
 
   // If a rank has more lookups than the others: the table to move.
@@ -91,8 +91,8 @@ class TraceCauses {
     };
     const double more_ms = lookups_ms(f_.classes[c]) - mean_ms(lookups_ms);
     if (!is_worth_it(more_ms)) return {};
-    return fmt::format("; its lookups take {} ms more than the mean: `stepcast shard` finds tables to move",
-                       ms_text(more_ms));
+    return fmt::format("; its lookups take {} more than the mean: `stepcast shard` finds tables to move",
+                       duration_text(more_ms));
   }
 
   void add_transfers() {
@@ -102,8 +102,8 @@ class TraceCauses {
     const double alone_ms = mean_ms([](const ForecastClass& c) { return c.exposed_comm_ms; });
     if (!meets || !is_worth_it(alone_ms)) return;
     add({"--overlap", "perfect"},
-        fmt::format("transfers overlapped with computation; {} ms of the step are exposed communication",
-                    ms_text(alone_ms)));
+        fmt::format("transfers overlapped with computation; {} of the step are exposed communication",
+                    duration_text(alone_ms)));
     std::size_t reductions = 0;
     double bytes = 0;
     for (const ForecastCollective& one : f_.collectives) {
@@ -128,9 +128,9 @@ class TraceCauses {
     const std::string longest = awaited_.empty() ? "" : fmt::format(", longest for {}", awaited_);
     add({"--what-if", "host=2x"},
         fmt::format("the host launches twice as fast, by CUDA graphs, torch.compile or fused operators; GPUs "
-                    "wait {} ms "
+                    "wait {} "
                     "for it{}",
-                    ms_text(waiting_ms), longest),
+                    duration_text(waiting_ms), longest),
         /*is_of_host=*/true);
     const double blocked_ms = mean_ms([](const ForecastClass& c) {
       double most = 0;
@@ -140,8 +140,8 @@ class TraceCauses {
     if (is_worth_it(blocked_ms))
       add({"--overlap", "host"},
           fmt::format(
-              "no item(), synchronize() or blocking copy inside the step; threads wait {} ms for the GPU",
-              ms_text(blocked_ms)));
+              "no item(), synchronize() or blocking copy inside the step; threads wait {} for the GPU",
+              duration_text(blocked_ms)));
   }
 
   const Forecast& f_;
@@ -199,8 +199,8 @@ ForecastAdvice advice_of(std::vector<ForecastAction> found, const StepTime& aske
   if (!advice.actions.empty()) {
     const ForecastAction& first = advice.actions.front();
     advice.sentence =
-        fmt::format("With `{0}` the step takes {1} ms less ({3:.1f} % of {2} ms).", first.change,
-                    ms_text(first.saved_ms), ms_text(asked.step_time_ms), first.saved_percent);
+        fmt::format("With `{0}` the step takes {1} less ({3:.1f} % of {2}).", first.change,
+                    duration_text(first.saved_ms), duration_text(asked.step_time_ms), first.saved_percent);
   } else if (!problem.empty()) {
     advice.sentence = sentence(problem) + ".";
   } else {

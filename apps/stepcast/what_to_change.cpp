@@ -432,19 +432,20 @@ class Changes {
     if (!actions.empty()) {
       const ForecastAction& first = actions.front();
       if (first.n_gpus != asked_.n_gpus)
-        return fmt::format("Nothing fits on {} GPUs. On {} GPUs the job takes {} ms.", asked_.n_gpus,
-                           first.n_gpus, ms_text(first.promised_step_time_ms));
+        return fmt::format("Nothing fits on {} GPUs. On {} GPUs the job takes {}.", asked_.n_gpus,
+                           first.n_gpus, duration_text(first.promised_step_time_ms));
       constexpr std::size_t kReadable = 80;
       const std::string change =
           first.change.size() > kReadable ? "the first command" : fmt::format("`{}`", first.change);
       if (!asked_.fits())
-        return fmt::format("Your job does not fit. With {} it fits and takes {} ms.", change,
-                           ms_text(first.promised_step_time_ms));
+        return fmt::format("Your job does not fit. With {} it fits and takes {}.", change,
+                           duration_text(first.promised_step_time_ms));
       if (run_of(asked_) != nullptr)
         return fmt::format("With {0} the training takes {1:.1f} days less ({3:.1f} % of {2:.1f} days).",
                            change, first.saved_days.value_or(0), run_of(asked_)->days, first.saved_percent);
-      return fmt::format("With {0} the step takes {1} ms less ({3:.1f} % of {2} ms).", change,
-                         ms_text(first.saved_ms), ms_text(asked_.promised_ms()), first.saved_percent);
+      return fmt::format("With {0} the step takes {1} less ({3:.1f} % of {2}).", change,
+                         duration_text(first.saved_ms), duration_text(asked_.promised_ms()),
+                         first.saved_percent);
     }
     if (!asked_.fits()) return "Your job does not fit, and no change that was tried makes it fit.";
     return fmt::format("Nothing to gain: {}no flag that was tried saves 1 % of the step.",

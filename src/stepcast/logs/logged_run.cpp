@@ -162,6 +162,7 @@ struct MlperfPlatform {
   std::string gpu;
 };
 
+// Reads counts from the left as long as an 'x' follows them; the name of the GPU is searched in the rest.
 MlperfPlatform mlperf_platform(std::string_view text) {
   MlperfPlatform platform;
   // A DGX node has 8 GPUs.
@@ -366,6 +367,8 @@ std::vector<std::string> left_open(const Job& job, const ResolvedJob& resolved) 
 
 }  // namespace
 
+// Resolves the job first, because rates in the log become times by its work per step. A batch size in the
+// lines can change the job, and the times are then computed again.
 Result<LoggedRun> logged_run(TrainingLog log, const Job& said, const LoggedWork& otherwise) {
   LoggedRun run;
   LoggedWork work = work_of(said);
@@ -404,6 +407,8 @@ Result<LoggedRun> read_logged_run(const std::filesystem::path& file, const Job& 
   return logged_run(std::move(log), said, otherwise);
 }
 
+// Reads the first printed source, adds the printed model if no source describes one, then overrides by
+// `said`.
 Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
   LoggedJob out;
   out.gpu = word(log, "gpu");

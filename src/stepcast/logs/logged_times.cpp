@@ -1,7 +1,7 @@
 // From the steps of a log to a robust step time. Order of the work: choose one format and one rank, remove
 // repetitions, convert rates to times, keep one batch size, mark the warm-up, split at lasting changes, mark
 // stalls, and summarise the longest stretch. The times of day of the lines, or tokens per second, serve as an
-// independent check. All statistics are medians and quantiles, because logs contain outliers of every kind.
+// independent check. Step times are medians and quantiles, because logs contain outliers of every kind.
 #include "stepcast/logs/logged_times.h"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace {
 constexpr double kSecond = 1e3;  // milliseconds
 // Scales a median absolute deviation to a standard deviation, for a normal distribution.
 constexpr double kMadToDeviation = 1.4826;
-// A step is a stall if it is longer than the steps around it by at least this share
+// A step is a stall if it is longer than the steps around it by at least kStallShare of their time and by at
+// least kStallDeviations robust deviations.
 constexpr double kStallShare = 0.1;
-// and by at least this many robust deviations.
 constexpr double kStallDeviations = 6;
 // A first step belongs to the warm-up if it is slower than the steps after it by at least this share.
 constexpr double kWarmUpShare = 0.05;
@@ -78,7 +78,7 @@ class Times {
       const std::vector<Step> told = steps_;
       sum_up_all();
       if (out_.n == 0) continue;
-      // The clock contradicts the lines: the analysis is repeated with times from the clock.
+      // If the clock contradicts the lines, the analysis is repeated with times from the clock.
       if (const auto other_ms = check_clock()) {
         const LoggedContradiction found{out_.median_ms, *other_ms, std::string{clock_name()}};
         steps_ = told;
@@ -167,8 +167,7 @@ class Times {
   }
 
   // Removes repetitions and finds restarts. Equal lines of several ranks are one step. A step number that
-  // goes back and then increases from there is a restart; one that only goes back is a late line of another
-  // process.
+  // goes back and then increases from there is a restart; one that only goes back counts as a repetition.
   void follow() {
     std::vector<Step> kept;
     kept.reserve(steps_.size());
@@ -284,7 +283,7 @@ class Times {
     // Number of lines per interval.
     std::size_t span = 1;
     bool rises = true;  // the clock hardly ever goes back, so it is a clock
-    // lines were buffered and written together: only the mean over all of them is a time
+    // Lines were buffered and written together: only the mean over all of them is a time.
     bool bursts = false;
   };
 

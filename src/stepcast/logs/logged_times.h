@@ -34,7 +34,7 @@ struct LoggedStall {
 
 // A restart: the last step before it, the first step after it, and the line of the latter.
 struct LoggedRestart {
-  std::uint32_t last_step = 0, next_step = 0;  // before and behind
+  std::uint32_t last_step = 0, next_step = 0;  // before and after the restart
   std::uint32_t line = 0;
 };
 

@@ -159,6 +159,7 @@ Result<TrainingLog> parse_training_log(std::string_view content, std::string nam
   return read(ByteSource::from_memory(content, std::move(name)));
 }
 
+// Decides by the first bytes only: event files and UTF-16 pass, so that the reader can explain them.
 bool may_be_training_log(std::string_view beginning) {
   if (detail::begins_event_file(beginning) || beginning.starts_with("\xff\xfe")) return true;
   const std::size_t first = beginning.find_first_not_of(" \t\r\n");

@@ -98,6 +98,8 @@ struct LaneKey {
   auto operator<=>(const LaneKey&) const = default;
 };
 
+// Nodes on the CPU have lanes of threads. Sends, receives, and collectives without a stream have separate
+// lanes, so that they do not wait for computation.
 LaneKey lane_of(const OperationGraph& graph, const GraphNode& node) {
   using Role = LaneKey::Role;
   if (node.on_cpu) return {Role::cpu, node.lane};
@@ -296,6 +298,7 @@ class GraphProgram {
                                                DType::bf16});
   }
 
+  // The task of a node, without its duration.
   TaskInfo task_of(std::size_t r, NodeIndex i) {
     const OperationGraph& g = graph(r);
     const GraphNode& node = g.nodes[i];

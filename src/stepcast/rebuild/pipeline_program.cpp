@@ -204,6 +204,7 @@ class StepProgram {
                        .group = out_.program.add_group(std::move(group))});
   }
 
+  // Adds the block of one rank with the pieces [first, end), and its facts and measured times.
   Status add_rank(std::size_t first, std::size_t end, std::int64_t number) {
     constexpr std::array<std::string_view, kLanes> kLaneNames{
         "computation", "pipeline transfers", "tensor transfers", "data transfers", "other work"};

@@ -54,6 +54,7 @@ struct Texts {
   std::string types = "[", values = "[";
   int tensors = 0;
 };
+// Argument by argument. Unknown types become arguments without a value.
 Texts translate(std::string_view types, std::string_view values, std::string_view shapes) {
   Texts out;
   const std::vector<std::string_view> value = detail::list_elements(values);
@@ -153,6 +154,8 @@ Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
   return profiled_operators(detail::link_rank(recorded, whole, whole.start));
 }
 
+// Nodes are numbered by the position of their operator. Parents outside of the launched operators do not
+// occur, since all ancestors of a launching operator are included.
 ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
   const RecordedRank& recorded = *graph.recorded;
   const std::size_t n = recorded.cpu_ops.size();

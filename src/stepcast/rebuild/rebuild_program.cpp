@@ -462,6 +462,7 @@ std::shared_ptr<const IndexedTrace> index_trace(const RecordedInput& input) {
   return indexed;
 }
 
+// See the top of this file for the order of the work.
 Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, const RebuildOptions& options) {
   STEPCAST_TRY(check_ranks(input));
   // Ranks in ascending order, independent of the order of the files.

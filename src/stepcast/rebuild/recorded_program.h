@@ -31,7 +31,6 @@ namespace stepcast {
 
 // The kind of a delay between two tasks of a recorded rank. Delays of one class have one constant of the
 // machine.
-
 enum class DelayKind : std::uint8_t {
   wait_base,         // cost of a waiting call without any wait: a duration, not on an edge
   launch,            // from the end of the launching call to the start of its work
@@ -180,12 +179,12 @@ struct RecordedStepFacts {
   // is ready.
   double gpu_late_us = 0;
   std::uint32_t late_gpu_work = 0;
-  // starts and returns kept as recorded, since they waited for work before the file
+  // Starts and returns kept as recorded, since they waited for work before the file.
   std::uint32_t kept_starts = 0;
   std::uint32_t graph_nodes = 0;  // later nodes of CUDA graph launches, which keep their recorded distances
   // GPU work that started before its predecessor on the stream had ended.
   std::uint32_t overlapping_kernels = 0;
-  // microseconds of recorded delays kept on edges, by origin
+  // Microseconds of recorded delays kept on edges, by origin.
   std::array<double, kEdgeOriginCount> kept_delay_us{};
   std::array<std::uint32_t, kEdgeOriginCount> edge_count{};  // by origin
   // Edges that are concluded instead of recorded, by origin.

@@ -130,6 +130,7 @@ double Dlrm::table_bytes() const {
   return bytes;
 }
 
+// The bounds keep later arithmetic in range.
 Status Dlrm::check() const {
   if (tables.empty()) {
     return Error::at("", "tables")

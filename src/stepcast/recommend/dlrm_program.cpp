@@ -319,7 +319,7 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
   return h;
 }
 
-// The limit is the largest job that is laid out.
+// The upper limit bounds the size of the Program.
 Status check_dlrm_ranks(std::int64_t n_ranks) {
   if (n_ranks >= 1 && n_ranks <= 4096) return Ok{};
   return Error::at("", "GPUs").found(fmt::format("{}", n_ranks)).expected("1 to 4096");

@@ -33,7 +33,7 @@ struct DlrmBehavior {
   bool hybrid = false;             // popular rows on every rank, other rows spread by row
   bool one_stream = false;         // no overlap of exchanges; one all-reduce of all gradients at the end
   bool reduces_in_node = false;    // parts of a table by row: a node sends one sum
-  // gradients of each MLP are reduced when it is complete; else in buckets of DDP
+  // Gradients of each MLP are reduced when it is complete; else in buckets of DDP.
   bool reduces_by_mlp = false;
   bool half_exchange = false;   // vectors and gradients are sent in 16 bits if the dense part has 16 bits
   bool places_vectors = false;  // a separate pass copies vectors to and from exchange buffers

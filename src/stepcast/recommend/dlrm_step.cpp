@@ -87,7 +87,7 @@ struct DlrmStepModel::Impl {
   std::vector<RankLookups> rank_lookups;  // of the last sharding evaluated
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double exchange_band = 0, dense_band = 0;
-  // kernels that copy or cast one column of a rank's samples, around the exchange
+  // Kernels that copy or cast one column of a rank's samples, around the exchange.
   double passes_us_per_column = 0;
   detail::PlanLoads predicted;     // of the last predict()
   detail::PlanLoads hybrid_loads;  // of the view used last
@@ -135,6 +135,7 @@ struct DlrmStepModel::Impl {
     return Ok{};
   }
 
+  // Builds and prices everything that all shardings share.
   Status prepare() {
     STEPCAST_TRY(check_sizes());
     LearnedLookups learned;
@@ -425,6 +426,7 @@ double DlrmStepModel::least_expected_us() {
   return us < kEndless ? us : 0;
 }
 
+// Simulates the Program, then derives memory, imbalance, the uncertainty of the step and its lower bound.
 Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   Impl& m = *impl_;
   if (!plan.tables.empty() || !m.hybrid()) STEPCAST_TRY(check(m.model, plan, m.n_ranks));

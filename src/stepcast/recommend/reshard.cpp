@@ -69,6 +69,8 @@ Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now, const std::vect
   return reshard(steps, now, options);
 }
 
+// Makes up to max_evaluations - 1 greedy moves and keeps the best plan on the way, since a single move can
+// lengthen the step.
 Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now, const ReshardOptions& options) {
   Resharded result;
   result.plan = now;

@@ -156,6 +156,7 @@ double sharder_cost(const EmbeddingTable& t, Sharder sharder) {
   return 0;
 }
 
+// Greedy, O(tables x ranks). naive and random ignore memory.
 ShardingPlan shard(const Dlrm& model, std::int64_t n_ranks, Sharder sharder, const SharderOptions& options) {
   ShardingPlan plan{.name = std::string{to_string(sharder)},
                     .tables = std::vector<TablePlan>(model.tables.size())};
@@ -191,6 +192,7 @@ ShardingPlan shard(const Dlrm& model, std::int64_t n_ranks, Sharder sharder, con
   return plan;
 }
 
+// Tries all combinations of the candidates and keeps the one with the shortest expected step.
 SharderChoice row_balanced_sharding(DlrmStepModel& steps) {
   RowBalanced planner{steps};
   SharderChoice best{.expected_us = std::numeric_limits<double>::infinity()};

@@ -107,6 +107,8 @@ const ComparedSharding* ShardingComparison::first_torchrec_plan() const {
   return found == shardings.end() ? nullptr : &*found;
 }
 
+// Compares the best plan with the next different one. Both expected times have errors in common, so a small
+// difference is a tie.
 std::string ShardingComparison::verdict() const {
   const ComparedSharding& best = shardings.front();
   if (!best.step.fits) return "No sharding fits the memory of the GPUs.";

@@ -75,7 +75,7 @@ struct ShardingComparison {
   std::vector<ComparedSharding> shardings;
   // Lower bound for placements of whole tables, in microseconds.
   double least_step_us = 0;
-  // Deviations from what was asked for, for the user.
+  // Deviations from the request, for the user.
   std::vector<std::string> notes{};
   // Advice for the given plan. Set by callers that know the command line.
   std::optional<ForecastAdvice> what_to_change{};

@@ -26,7 +26,7 @@ constexpr std::size_t kProvedTables = 14;
 constexpr std::size_t kPartAtRandom = 4;
 constexpr std::size_t kMostSpilled = 4;  // number of largest tables that are tried by rows in host memory
 constexpr std::size_t kLeastDescent = 400, kSpillDescent = 4000;  // evaluations of the final descent
-// least gain of the step for which tables are split; smaller gains are within the model's error
+// Least gain of the step for which tables are split; smaller gains are within the model's error.
 constexpr double kSplitGain = 0.02;
 constexpr double kLargeTable = 0.5;  // share of a rank's memory for tables from which memory decides
 constexpr double kTooMuch = 0.6;     // share of a rank's time or memory from which a table is split
@@ -430,6 +430,7 @@ SharderChoice search_sharding(DlrmStepModel& steps, const SearchOptions& options
   return found;
 }
 
+// Depth-first. Each partial plan is evaluated, and dropped if it is not shorter than the best complete plan.
 SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumbent,
                                 std::size_t max_evaluations) {
   const std::size_t n_tables = steps.model().tables.size();

@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// sharding tasks: mean number of tables per GPU, and its range
+// Sharding tasks: mean number of tables per GPU, and its range.
 constexpr double kTablesPerGpu = 13, kFewestShare = 0.7, kMostShare = 1.3;
 constexpr double kMostOfMemory = 0.8;  // largest share of GPU memory that a task may need
 constexpr double kFewestRows = 100;    // fewest rows of the published tables
@@ -67,6 +67,7 @@ void scale_light(std::vector<EmbeddingTable>& tables, std::size_t n_heavy, doubl
 
 }  // namespace
 
+// Poolings and rows are drawn from the assumed distributions and then scaled to the published totals.
 std::vector<EmbeddingTable> generate_tables(const TableSetTotals& totals, const TableSetOptions& options) {
   Random random{options.seed};
   const auto n = static_cast<std::size_t>(totals.n_tables),
@@ -105,6 +106,7 @@ std::vector<EmbeddingTable> generate_tables(const TableSetTotals& totals, const 
   return tables;
 }
 
+// Draws up to 1000 sets until one fits the memory.
 std::vector<EmbeddingTable> draw_task(const std::vector<EmbeddingTable>& pool, const TaskOptions& options) {
   Random random{options.seed};
   std::vector<EmbeddingTable> candidates;

@@ -111,9 +111,11 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   document.verdict = sentence(c.verdict);
   if (!document.verdict.empty() && !document.verdict.ends_with('.')) document.verdict += '.';
   document.figures = {
-      {"A", ms_text(c.a_step_time_ms) + " ms", band_text(c.a_p10_ms, c.a_p90_ms), answer.a_source},
-      {"B", ms_text(c.b_step_time_ms) + " ms", band_text(c.b_p10_ms, c.b_p90_ms), answer.b_source},
-      {"B minus A", signed_ms(c.step_difference_ms) + " ms",
+      {"A", duration_text(c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms),
+       band_text(c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms), answer.a_source},
+      {"B", duration_text(c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms),
+       band_text(c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms), answer.b_source},
+      {"B minus A", (c.step_difference_ms > 0 ? "+" : "") + duration_text(c.step_difference_ms),
        fmt::format(
            "{}intervals {}",
            c.step_difference_percent ? table_signed(*c.step_difference_percent, 1) + " %; " : std::string{},

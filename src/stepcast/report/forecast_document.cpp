@@ -483,8 +483,8 @@ std::string training_text(const Forecast& forecast) {
   if (t.price) out += fmt::format(", price {}", table_amount(*t.price, 0));
   if (t.energy_MWh) out += fmt::format(", {} MWh", table_amount(*t.energy_MWh, 1));
   if (t.co2_t) out += fmt::format(", {} t CO2", table_amount(*t.co2_t, 1));
-  out += fmt::format("\nSteps: p50 {}, p90 {}, p99 {} ms", ms_text(t.step_p50_ms), ms_text(t.step_p90_ms),
-                     ms_text(t.step_p99_ms));
+  out += fmt::format("\nSteps: p50 {}, p90 {}, p99 {}", duration_text(t.step_p50_ms),
+                     duration_text(t.step_p90_ms), duration_text(t.step_p99_ms));
   return out + stops_text(forecast);
 }
 
@@ -526,8 +526,8 @@ std::string largest_loss(const Forecast& f) {
   }
   if (loss != nullptr && loss->time_ms > 0) {
     const double share = loss->time_ms / step_ms;
-    text += fmt::format("; the largest loss is {} ({} ms, {} %)", part_text(loss->key),
-                        ms_text(share * f.step_time_ms), percent_text(loss->time_ms, step_ms));
+    text += fmt::format("; the largest loss is {} ({}, {} %)", part_text(loss->key),
+                        duration_text(share * f.step_time_ms), percent_text(loss->time_ms, step_ms));
   }
   return text + '.';
 }
@@ -543,8 +543,8 @@ FirstScreen first_screen_of(const Forecast& f) {
     screen.blocks.emplace_back(ReportText{"Is the measured step normal? " + f.measured_check->sentence});
   if (f.expert_load && f.expert_load->cost_ms > 0)
     screen.blocks.emplace_back(
-        ReportText{fmt::format("Expert load: the busiest rank has {:.2f} x the mean. Cost: {} ms.",
-                               f.expert_load->busiest_over_mean, table_number(f.expert_load->cost_ms, 1))});
+        ReportText{fmt::format("Expert load: the busiest rank has {:.2f} x the mean. Cost: {}.",
+                               f.expert_load->busiest_over_mean, duration_text(f.expert_load->cost_ms))});
   if (f.training) screen.blocks.emplace_back(ReportText{training_text(f)});
   detail::add_what_to_change(screen, f.what_to_change);
   return screen;
@@ -553,10 +553,12 @@ FirstScreen first_screen_of(const Forecast& f) {
 }  // namespace
 
 std::string forecast_verdict(const Forecast& f) {
-  std::string text = fmt::format("A step takes {} ms", ms_text(f.step_time_ms));
-  if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty())
+  std::string text =
+      fmt::format("A step takes {}", duration_text(f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms));
+  if (const std::string band = band_text(f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms);
+      !band.empty())
     text += fmt::format(" ({})", band);
-  if (f.promised_ms() != f.step_time_ms) text += fmt::format(", expected {} ms", ms_text(f.promised_ms()));
+  if (f.promised_ms() != f.step_time_ms) text += fmt::format(", expected {}", duration_text(f.promised_ms()));
   if (f.memory) {
     const ForecastMemory& m = *f.memory;
     text += m.margin_GiB < 0 ? fmt::format(" and does not fit: {} GiB of memory missing", gib(-m.margin_GiB))
@@ -577,12 +579,13 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
                                table_count(f.n_gpus), f.gpu.value_or("GPU"));
   document.verdict = forecast_verdict(f);
   document.first_screen = first_screen_of(f);
-  document.figures.push_back({"Step time", ms_text(f.step_time_ms) + " ms",
-                              band_text(f.step_time_p10_ms, f.step_time_p90_ms),
+  document.figures.push_back({"Step time",
+                              duration_text(f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms),
+                              band_text(f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms),
                               std::string{to_string(f.source)}, "step_time_ms"});
   if (f.promised_ms() != f.step_time_ms)
-    document.figures.push_back({"Expected step time", ms_text(f.promised_ms()) + " ms",
-                                band_text(f.promised_p10_ms(), f.promised_p90_ms()),
+    document.figures.push_back({"Expected step time", duration_text(f.promised_ms()),
+                                band_text(f.promised_ms(), f.promised_p10_ms(), f.promised_p90_ms()),
                                 std::string{to_string(f.source)}, "promised_step_time_ms"});
   if (f.memory) {
     document.figures.push_back({"Memory of a GPU", gib(f.memory->peak_memory_GiB) + " GiB",

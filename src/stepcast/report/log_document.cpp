@@ -280,10 +280,10 @@ ReportSection against_the_log(const Forecast& f, const LoggedRun& run, const Com
   facts.row({"likely", reason_of(f, run, c)});
   const BarChart chart{.bars = {{.label = "forecast",
                                  .parts = {{"c-alike", "forecast", c.a_step_time_ms}},
-                                 .note = band_text(c.a_p10_ms, c.a_p90_ms)},
+                                 .note = band_text(c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms)},
                                 {.label = "measured",
                                  .parts = {{"c-accent", "measured", c.b_step_time_ms}},
-                                 .note = band_text(c.b_p10_ms, c.b_p90_ms)}},
+                                 .note = band_text(c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms)}},
                        .unit = "ms",
                        .with_legend = false};
   ReportSection section{"Forecast and log", {ReportFigure{bar_chart(chart), ""}, std::move(facts)}};
@@ -316,12 +316,13 @@ ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& 
                                      const ForecastIllustrations& illustrations) {
   ReportDocument document = forecast_document(forecast, illustrations);
   FirstScreen& screen = *document.first_screen;
-  screen.why = fmt::format("The forecast is {} off: {} ms against {} ms measured. {}.", error_text(c),
-                           ms_text(c.a_step_time_ms), ms_text(c.b_step_time_ms),
+  screen.why = fmt::format("The forecast is {} off: {} against {} measured. {}.", error_text(c),
+                           duration_text(c.a_step_time_ms), duration_text(c.b_step_time_ms),
                            sentence(reason_of(forecast, run, c)));
   document.figures.insert(
       document.figures.begin() + 1,
-      {{"Measured step", ms_text(c.b_step_time_ms) + " ms", band_text(c.b_p10_ms, c.b_p90_ms), "measured"},
+      {{"Measured step", duration_text(c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms),
+        band_text(c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms), "measured"},
        {"Forecast minus log", error_text(c),
         fmt::format("intervals {}", c.intervals_overlap ? "overlap" : "do not overlap")}});
   document.figures.front().label = "Forecast step";

@@ -44,13 +44,12 @@ std::string batch_text(const PlanAnswer& plan) {
 // both.
 std::string numbers_of(const ChosenLayoutAnswer& c, double memory_GiB) {
   const bool is_forecast = c.promised_ms == c.layout.step_ms;
-  std::string text =
-      fmt::format("{}{} ms (p10 {}, p90 {}) a step in {:.1f} of {:.1f} GiB", is_forecast ? "" : "expect ",
-                  ms_text(c.promised_ms), ms_text(c.promised_p10_ms), ms_text(c.promised_p90_ms),
-                  c.layout.peak_GiB, memory_GiB);
+  std::string text = fmt::format(
+      "{}{} ({}) a step in {:.1f} of {:.1f} GiB", is_forecast ? "" : "expect ", duration_text(c.promised_ms),
+      band_text(c.promised_ms, c.promised_p10_ms, c.promised_p90_ms), c.layout.peak_GiB, memory_GiB);
   if (!is_forecast)
-    text += fmt::format(", {} tokens/s per GPU (forecast {} ms x {:.2f})",
-                        table_number(c.promised_tokens_per_s_per_gpu, 0), ms_text(c.layout.step_ms),
+    text += fmt::format(", {} tokens/s per GPU (forecast {} x {:.2f})",
+                        table_number(c.promised_tokens_per_s_per_gpu, 0), duration_text(c.layout.step_ms),
                         c.promised_ms / c.layout.step_ms);
   return text;
 }
@@ -104,7 +103,7 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
         {.x = ms,
          .y = GiB,
          .colour = colour,
-         .name = fmt::format("{}: {} ms, {:.1f} GiB", to_string(point), ms_text(ms), GiB)});
+         .name = fmt::format("{}: {}, {:.1f} GiB", to_string(point), duration_text(ms), GiB)});
   };
   // Important points are drawn last, on top of the others.
   for (const bool alike : {false, true}) {
@@ -374,8 +373,8 @@ ReportDocument plan_document(const PlanAnswer& plan) {
       fmt::format("Run {}: {}", name_of(plan.chosen), numbers_of(plan.chosen, plan.memory_GiB));
   document.verdict += plan.chosen.reason.empty() ? "." : fmt::format("; {}.", plan.chosen.reason);
   document.figures = {
-      {"Expected step time", ms_text(plan.chosen.promised_ms) + " ms",
-       band_text(plan.chosen.promised_p10_ms, plan.chosen.promised_p90_ms),
+      {"Expected step time", duration_text(plan.chosen.promised_ms),
+       band_text(plan.chosen.promised_ms, plan.chosen.promised_p10_ms, plan.chosen.promised_p90_ms),
        std::string{to_string(chosen.source)}, "chosen_layout.promised_step_time_ms"},
       {"Memory of a GPU", number(chosen.peak_GiB) + " GiB", fmt::format("of {:.1f}", plan.memory_GiB),
        "analytic", "chosen_layout.peak_memory_GiB"},

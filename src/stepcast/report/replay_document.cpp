@@ -132,9 +132,9 @@ class ReplayDocument {
     const TimePair longest = longest_step(a_);
     std::vector<double> off = errors([](const ReplayedRank& one) { return one.step; });
     std::ranges::sort(off);
-    document_.figures.push_back({"Measured step", ms_text(ms(longest.measured_us)) + " ms", "longest rank",
+    document_.figures.push_back({"Measured step", duration_text(ms(longest.measured_us), 4), "longest rank",
                                  "measured", "measured_step_time_ms"});
-    document_.figures.push_back({"Simulated step", ms_text(ms(longest.simulated_us)) + " ms",
+    document_.figures.push_back({"Simulated step", duration_text(ms(longest.simulated_us), 4),
                                  off.empty() ? std::string{}
                                              : fmt::format("ranks off by {:.2f} % median, {:.2f} % at most",
                                                            off[off.size() / 2], off.back()),

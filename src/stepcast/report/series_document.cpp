@@ -245,8 +245,9 @@ void add_page_sections(ReportDocument& document, const std::vector<Point>& point
 // The step time of a point as a key figure.
 KeyFigure step_figure(const Point& point) {
   const Forecast& f = *point.forecast;
-  return {"Step with " + point.label, ms_text(f.step_time_ms) + " ms",
-          band_text(f.step_time_p10_ms, f.step_time_p90_ms), std::string{to_string(f.source)}};
+  return {"Step with " + point.label, duration_text(f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms),
+          band_text(f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms),
+          std::string{to_string(f.source)}};
 }
 
 // The batch with most samples per second among those that fit. The end of `series` if no rate is known.
@@ -270,14 +271,15 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
   };
   const auto fastest = fastest_of(series);
   if (fastest == series.end()) {
-    return fmt::format("A step takes {} ms with {} and {} ms with {} per rank.",
-                       ms_text(series.front().forecast.step_time_ms), samples(series.front()),
-                       ms_text(series.back().forecast.step_time_ms), samples(series.back()));
+    return fmt::format("A step takes {} with {} and {} with {} per rank.",
+                       duration_text(series.front().forecast.step_time_ms), samples(series.front()),
+                       duration_text(series.back().forecast.step_time_ms), samples(series.back()));
   }
   const Forecast& f = fastest->forecast;
-  return fmt::format("Highest throughput with {} per rank: {} samples/s, in steps of {} ms ({}).",
+  return fmt::format("Highest throughput with {} per rank: {} samples/s, in steps of {} ({}).",
                      samples(*fastest), table_number(f.throughput.samples_per_s.value_or(0), 0),
-                     ms_text(f.step_time_ms), band_text(f.step_time_p10_ms, f.step_time_p90_ms));
+                     duration_text(f.step_time_ms),
+                     band_text(f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms));
 }
 
 // One row per point.

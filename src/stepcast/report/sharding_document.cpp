@@ -105,9 +105,9 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
                                               counted(c.tables[r], "table", "tables"), memory_in_gib(rank)),
                           .limit = mean});
   }
-  return {bar_chart(chart), fmt::format("{}: {} ms per step. The busiest rank has {:.2f} x the mean lookup "
+  return {bar_chart(chart), fmt::format("{}: {} per step. The busiest rank has {:.2f} x the mean lookup "
                                         "time; all ranks wait for it before the all-to-all.",
-                                        c.plan.name, ms_text(step_ms(c)), c.step.lookup_imbalance)};
+                                        c.plan.name, duration_text(step_ms(c)), c.step.lookup_imbalance)};
 }
 
 // A table of the ranks of one sharding.
@@ -142,10 +142,10 @@ ReportFigure steps_figure(const ShardingComparison& all) {
                  .decimals = 2,
                  .with_legend = false};
   for (const ComparedSharding& c : all.shardings) {
-    Bar& bar =
-        chart.bars.emplace_back(Bar{.label = c.plan.name,
-                                    .parts = {{c.step.fits ? "c-accent" : "c-faint", "step", step_ms(c)}},
-                                    .note = c.step.fits ? band_text(p10_ms(c), p90_ms(c)) : "does not fit"});
+    Bar& bar = chart.bars.emplace_back(
+        Bar{.label = c.plan.name,
+            .parts = {{c.step.fits ? "c-accent" : "c-faint", "step", step_ms(c)}},
+            .note = c.step.fits ? band_text(step_ms(c), p10_ms(c), p90_ms(c)) : "does not fit"});
     if (all.least_step_us > 0) bar.limit = all.least_step_us * 1e-3;
   }
   return {bar_chart(chart), "Dashed line: the step with evenly spread lookups and vectors."};
@@ -162,13 +162,14 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
       fmt::format("{}; {} samples per step", platform, table_count(answer.global_batch_samples))};
   document.verdict = sentence(answer.verdict());
   const double samples_per_s = static_cast<double>(answer.global_batch_samples) / step_ms(best) * 1e3;
-  document.figures = {{"Step time of " + best.plan.name, ms_text(step_ms(best)) + " ms",
-                       band_text(p10_ms(best), p90_ms(best)), std::string{to_string(best.step.time.source)}},
-                      {"Samples per second", table_number(samples_per_s, 0),
-                       rate_band_text(samples_per_s, step_ms(best), p10_ms(best), p90_ms(best), 0),
-                       std::string{to_string(best.step.time.source)}},
-                      {"Memory of the fullest GPU", gib(memory_in_gib(best.fullest())) + " GiB",
-                       fmt::format("of {:.1f}", best.step.available_bytes / kGiB), "analytic"}};
+  document.figures = {
+      {"Step time of " + best.plan.name, duration_text(step_ms(best)),
+       band_text(step_ms(best), p10_ms(best), p90_ms(best)), std::string{to_string(best.step.time.source)}},
+      {"Samples per second", table_number(samples_per_s, 0),
+       rate_band_text(samples_per_s, step_ms(best), p10_ms(best), p90_ms(best), 0),
+       std::string{to_string(best.step.time.source)}},
+      {"Memory of the fullest GPU", gib(memory_in_gib(best.fullest())) + " GiB",
+       fmt::format("of {:.1f}", best.step.available_bytes / kGiB), "analytic"}};
   ReportSection& steps = document.add("Step time of every sharding", {shardings_table(answer)});
   steps.opening.emplace();
   steps.add(steps_figure(answer), Shown::page);
@@ -176,10 +177,10 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
   // The bound holds for table-wise placement only; a best sharding below it splits tables.
   if (least_step_ms > 0 && best.step.fits && least_step_ms <= step_ms(best)) {
     const double percent = 100 * (1 - least_step_ms / step_ms(best));
-    document.figures.push_back({"Lower bound of table-wise placement", ms_text(least_step_ms) + " ms",
+    document.figures.push_back({"Lower bound of table-wise placement", duration_text(least_step_ms),
                                 fmt::format("{:.1f} % under {}", percent, best.plan.name)});
-    steps.add(ReportText{fmt::format("Lower bound for table-wise placement: {:.3f} ms, {:.1f} % below {}.",
-                                     least_step_ms, percent, best.plan.name),
+    steps.add(ReportText{fmt::format("Lower bound for table-wise placement: {}, {:.1f} % below {}.",
+                                     duration_text(least_step_ms), percent, best.plan.name),
                          0});
   }
   if (best.moved_tables > 0)

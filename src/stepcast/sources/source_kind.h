@@ -69,7 +69,7 @@ struct Refusal {
   std::string_view problem;
   // What the user can do instead.
   std::string_view advice;
-  // The requests that are refused. The message names the first of them that was asked for.
+  // The requests that are refused. The message names the first of them that was requested.
   std::span<const TraceAsk> asks;
 };
 

@@ -1,7 +1,6 @@
 // Finds the trace files below the given places and sorts them by kind. A place is a file, a folder or an
-// archive. Formats are recognised from the first kilobytes of each file. Files with names that show another
-// rank than the requested ones are set aside without opening them, because a folder may contain thousands of
-// ranks.
+// archive. Formats are recognised from the start of each file. Files with names that show another rank than
+// the requested ones are set aside without opening them, because a folder may contain thousands of ranks.
 #include "stepcast/sources/trace_listing.h"
 
 #include <algorithm>
@@ -68,8 +67,8 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
   return sort_in(file, ByteSource::open(file), asked_for, listing);
 }
 
-// The file system, or the contents of one archive, behind the same three questions. For an archive, `members`
-// are the sorted full paths of its files; folders exist only as prefixes of these paths.
+// The file system, or the contents of one archive, with one interface. For an archive, `members` are the
+// sorted full paths of its files; folders exist only as prefixes of these paths.
 class Tree {
  public:
   Tree() = default;
@@ -219,6 +218,8 @@ Status list_archive(const fs::path& archive, fs::path place, const OfAnotherRank
 
 }  // namespace
 
+// Files that the user named are read whatever they are, or are errors; files of folders and archives are
+// sorted.
 Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOptions& options) {
   TraceListing listing;
   if (!options.ranks_from.empty()) STEPCAST_TRY(check_rank_pattern(options.ranks_from));

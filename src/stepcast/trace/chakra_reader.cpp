@@ -30,7 +30,7 @@ using detail::take_varint;
 constexpr std::uint64_t kLongestMessage = std::uint64_t{1} << 28;
 constexpr std::size_t kLongestVarint = 10;
 constexpr std::size_t kBlock = std::size_t{1} << 16;
-// largest time in microseconds, about thirty years
+// Largest time in microseconds, about thirty years.
 constexpr std::int64_t kLongestTimeUs = 1'000'000'000'000'000;
 constexpr std::size_t kLongestSchema = 64;
 
@@ -392,7 +392,7 @@ class GraphBuilder {
   Status set_kind(std::uint64_t type, bool has_collective_type, GraphNode& node) const {
     using Kind = GraphNode::Kind;
     switch (type) {
-      // protobuf omits a field with the first value of an enumeration.
+      // Protobuf omits a field with the first value of an enumeration.
       case kInvalid: node.kind = has_collective_type ? Kind::collective : Kind::computation; break;
       case kMemoryLoad: node.kind = Kind::memory_load; break;
       case kMemoryStore: node.kind = Kind::memory_store; break;

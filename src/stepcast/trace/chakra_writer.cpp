@@ -92,6 +92,8 @@ std::int64_t collective_type(CollectiveOp op) {
 
 }  // namespace
 
+// Nodes are written in their order in the graph. Field numbers of a node are those of chakra_reader.cpp: id,
+// name, type, data dependencies, start, duration, attributes.
 std::string chakra_text(const OperationGraph& graph) {
   std::string out, message;
   const auto finish = [&] {

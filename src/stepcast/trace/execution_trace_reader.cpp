@@ -205,6 +205,7 @@ class EtBuilder {
     }
   }
 
+  // Takes the fields that only dry runs write. Other files with fields of these names are not affected.
   void add_dry_run(const EtNodeText& text, EtNode& node) {
     if (!trace_.dry_run) return;  // the header precedes the nodes
     node.stream = narrow(text.stream, -1);

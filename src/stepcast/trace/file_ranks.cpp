@@ -44,6 +44,7 @@ std::vector<std::string> words_of_name(std::string_view file_name) {
   return words;
 }
 
+// The number after "rank" or "worker" takes precedence over other numbers in the name.
 std::optional<std::int32_t> rank_in_name(std::string_view file_name) {
   const std::string name = lower(file_name);
   for (const std::string_view word : {"rank", "worker"}) {
@@ -62,6 +63,7 @@ std::optional<std::int32_t> rank_in_name(std::string_view file_name) {
   return std::nullopt;
 }
 
+// Tries each place where the text before {} occurs, until digits and the text after {} follow.
 std::optional<std::int32_t> rank_by_pattern(std::string_view file_name, std::string_view pattern) {
   const std::size_t mark = pattern.find(kMark);
   if (mark == std::string_view::npos) return std::nullopt;
@@ -86,6 +88,7 @@ Status check_rank_pattern(std::string_view pattern) {
       .expected("a part of the file names with {} in place of the rank, such as 'host{}_gpu'");
 }
 
+// A set removes duplicates and sorts. An empty list and a trailing comma are errors.
 Result<std::vector<std::int32_t>> parse_ranks(std::string_view text) {
   const auto wrong = [&] {
     return Error{fmt::format("cannot read the ranks '{}'", text)}.expected("a list like 0,2-5");

@@ -41,6 +41,8 @@ std::optional<TraceFormat> pipeline_format(std::string_view element) {
   return recorded ? TraceFormat::pipeline_timeline : TraceFormat::other_json;
 }
 
+// Reads members until a list decides: "traceEvents" or "nodes" by their key, a bare list by its first
+// elements.
 Result<TraceFormat> detect_json(ByteSource& source) {
   JsonSplitter splitter(source, {"traceEvents", "nodes"});
   bool seen_event = false;
@@ -78,6 +80,7 @@ Result<TraceFormat> detect_trace_format(const std::filesystem::path& file) {
   return detect_trace_format(source);
 }
 
+// Known files that cannot be traces (empty, archives, pointers) are errors with advice.
 Result<TraceFormat> detect_trace_format(ByteSource& source) {
   STEPCAST_ASSIGN(const std::string_view start, source.peek(512));
   switch (const LeadingBytes what = detail::recognise_leading_bytes(start)) {

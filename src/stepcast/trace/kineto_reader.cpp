@@ -356,6 +356,7 @@ Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, Repla
   }
 }
 
+// The header is read into a rank that is dropped: only the events of steps matter here.
 Result<StepSelection> scan_steps(const std::filesystem::path& file, const ReadOptions& options) {
   STEPCAST_ASSIGN(ByteSource source, open(file, options));
   RecordedRank beside;

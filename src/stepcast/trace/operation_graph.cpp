@@ -11,6 +11,7 @@ std::string_view to_string(GraphNode::Kind kind) {
       kind, {"computation", "memory load", "memory store", "collective", "send", "receive"});
 }
 
+// Operators on the CPU are one kind in the summary, whatever their kind is in the graph.
 OperationGraphSummary summarize(const OperationGraph& graph) {
   OperationGraphSummary summary;
   for (const GraphNode& node : graph.nodes) {

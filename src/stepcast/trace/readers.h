@@ -44,7 +44,7 @@ struct ReadOptions {
 // Detects the format. Examines only the first part of the decompressed file. Errors: a file that cannot be
 // read, an empty file, an archive or another known format that is not a trace.
 [[nodiscard]] Result<TraceFormat> detect_trace_format(const std::filesystem::path& file);
-// The same for an open source. It reads ahead, so the source cannot be read from its start afterwards.
+// The same for an open source. Detection may consume a part of the source.
 [[nodiscard]] Result<TraceFormat> detect_trace_format(ByteSource& source);
 
 // The rank that a profiler trace names in front of its events; no event is read. Empty if it names none

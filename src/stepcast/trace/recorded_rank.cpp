@@ -15,6 +15,7 @@ std::optional<std::int64_t> profiler_step_number(std::string_view name) {
   return number.value_or(-1) >= 0 ? number : std::nullopt;
 }
 
+// The states are sorted by time, so the first one is found by binary search.
 std::optional<AllocatorPeak> allocator_peak(const RecordedRank& rank, Nanoseconds from, Nanoseconds to) {
   const std::vector<AllocatorState>& states = rank.allocator_states;
   std::optional<AllocatorPeak> peak;

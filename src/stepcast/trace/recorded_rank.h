@@ -79,7 +79,7 @@ struct GpuOp {
   std::int64_t external_id = -1;
   std::int64_t bytes = -1;       // of copies and fills; -1 if missing
   float blocks_per_sm = -1;      // "blocks per SM"; -1 if missing
-  std::int32_t blocks = -1;      // elements of "grid" multiplied; -1 if missing
+  std::int32_t blocks = -1;      // x * y * z of "grid"; -1 if missing
   std::int32_t collective = -1;  // index into RecordedRank::collective_infos; -1: no metadata
   // "graph 3, node 17" for a node of a CUDA graph launch; invalid if the file does not say.
   NameId graph_node;

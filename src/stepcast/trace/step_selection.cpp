@@ -111,6 +111,8 @@ StepSelection::StepSelection(StepSelection&&) noexcept = default;
 StepSelection& StepSelection::operator=(StepSelection&&) noexcept = default;
 StepSelection::~StepSelection() = default;
 
+// Collects the marks, and ids with one time of each call and piece of GPU work. Rows are remembered to
+// recognise marks on GPU rows.
 void StepSelection::add(const KinetoEvent& event) {
   Impl& all = *impl_;
   all.signs.add(event);
@@ -185,6 +187,8 @@ bool StepSelection::launches_gpu_work(std::int64_t step) const {
          });
 }
 
+// Derives the correlations of the step, and frees what the first pass kept. A tolerance accounts for clocks
+// with whole microseconds.
 void StepSelection::choose(std::int64_t step, bool all_operators) {
   Impl& all = *impl_;
   all.all_operators = all_operators;
@@ -210,6 +214,8 @@ void StepSelection::choose(std::int64_t step, bool all_operators) {
   std::vector<GpuEnd>{}.swap(all.work);
 }
 
+// Events that overlap the step are kept, and others if their correlation belongs to it. Names of threads and
+// skipped events are always kept, since they are counted.
 bool StepSelection::keeps(const KinetoEvent& event) const {
   const Impl& all = *impl_;
   if (event.event_class == EventClass::skip || event.event_class == EventClass::frame ||
@@ -250,6 +256,7 @@ std::uint64_t bytes_of_json(const std::filesystem::path& file) {
   return magic == std::array{'\x1f', '\x8b'} || is_archive(file) ? bytes * kDeflation : bytes;
 }
 
+// The same choice as rebuild_program() makes from the events, so that both agree on the step.
 std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files) {
   std::map<std::int64_t, std::size_t> seen;
   for (const StepSelection& file : files)

@@ -94,6 +94,8 @@ std::vector<std::vector<StepLength>> by_shape(std::vector<StepLength> steps) {
 
 }  // namespace
 
+// Parses the text without building lists: digits form extents, a closing bracket ends a tensor. The geometric
+// mean is computed with logarithms.
 double size_by_shapes(std::string_view op, std::string_view input_dims) {
   if (!has_a_size(op)) return 0;
   double sum = 0, elements = 1;  // `sum` is a sum of logarithms
@@ -140,6 +142,7 @@ std::vector<ShapeGroup> shape_groups(std::vector<StepLength> steps) {
   return groups;
 }
 
+// Groups are sorted by size, so candidates are the groups with as many steps as the first one.
 std::optional<std::int64_t> typical_step(std::vector<StepLength> steps) {
   std::vector<StepLength> candidates;
   std::size_t most = 0;

@@ -19,6 +19,7 @@ struct Nesting {
   std::vector<std::int32_t> op_of_call;
 };
 
+// One pass over operators and calls in the order of their starts, with a stack of open operators per thread.
 Nesting nest(const RecordedRank& r) {
   Nesting n;
   n.parent_of_op.assign(r.cpu_ops.size(), kNone);
@@ -108,6 +109,7 @@ std::vector<RecordedStep> find_steps(const RecordedRank& r) {
   return steps;
 }
 
+// The main thread is the one with most operators, or with most calls if there are no operators.
 RecordedStep whole_file(const RecordedRank& r) {
   RecordedStep step{.start = Nanoseconds::max()};
   step.end = Nanoseconds::min();
@@ -142,6 +144,7 @@ RecordedStep whole_file(const RecordedRank& r) {
   return step;
 }
 
+// External ids are indexed only if they name operators in this file, see external_id_meaning().
 TraceIndex::TraceIndex(const RecordedRank& r)
     : recorded_(&r), steps_(find_steps(r)), clock_step_us_(gpu_clock_step_us(r)) {
   Nesting nesting = nest(r);

@@ -38,6 +38,7 @@ void note_shapes(RankSummary& s, const RecordedRank& rank) {
 
 }  // namespace
 
+// Adds a note for each thing that is missing, with its consequence.
 RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replayable, bool execution_trace) {
   const std::size_t gpu_events = s.gpu_events;
   const auto note = [&s](std::string text) { s.notes.push_back(std::move(text)); };

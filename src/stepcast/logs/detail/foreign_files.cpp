@@ -69,8 +69,8 @@ Result<std::vector<Mark>> read_texts() {
   return texts;
 }
 
-// Whether the text looks like a YAML document: at least 3 of the first 12 non-empty lines are YAML, all of
-// them are, and no top-level key occurs twice.
+// Whether the text looks like a YAML document: the first 12 non-empty lines (at least 3) are all YAML, and no
+// top-level key occurs twice.
 bool looks_like_yaml(std::string_view text) {
   int yaml = 0, others = 0;
   std::vector<std::string_view> keys;
@@ -90,9 +90,9 @@ bool looks_like_yaml(std::string_view text) {
   return yaml >= 3 && others == 0;
 }
 
-// header: length and its checksum; footer: checksum of the data
+// Header: length and its checksum; footer: checksum of the data.
 constexpr std::size_t kHeader = 12, kFooter = 4;
-// bytes; records with images and graphs are large
+// Bytes; records with images and graphs are large.
 constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 28;
 
 // Reads a little-endian number from the first bytes; missing bytes count as 0. The host must be little-endian.

@@ -90,6 +90,7 @@ std::optional<StepLine> FrameworkLines::running_total(std::string_view line) {
                      total->half_digit * scale);
 }
 
+// `share` is the number of iterations per step: between two lines, or from the start for the first line.
 std::optional<StepLine> FrameworkLines::litgpt(std::string_view line) {
   const auto iteration = number_behind(line, "iter "), step = number_behind(line, " step "),
              time = number_behind(line, "iter time:");

@@ -77,6 +77,8 @@ std::optional<double> days_before(std::string_view text) {
 
 }  // namespace
 
+// Copies the digits without separators of thousands and converts them. The rounding follows from the number
+// of digits after the decimal point and the exponent.
 std::optional<LoggedNumber> number_at(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   constexpr std::size_t kLongest = 40;
@@ -143,6 +145,7 @@ std::optional<std::uint64_t> count_behind(std::string_view line, std::string_vie
   return static_cast<std::uint64_t>(number->value);
 }
 
+// Searches "HH:MM:SS" after a blank or 'T' near the start of the line, then a date directly in front of it.
 std::optional<double> time_of_line(std::string_view line) {
   constexpr std::size_t kWithin = 64, kLength = 8;  // 10:11:12
   const std::size_t end = std::min(line.size(), kWithin);
@@ -163,6 +166,8 @@ std::optional<double> time_of_line(std::string_view line) {
   return std::nullopt;
 }
 
+// Builds a trie of the texts, then adds failure links. Bytes that occur in no text share one class, which
+// keeps the table small.
 MultiPatternMatcher::MultiPatternMatcher(std::span<const std::string_view> texts) {
   if (texts.size() > kMost) throw std::logic_error{"MultiPatternMatcher: raise kMost"};
   std::uint8_t n_classes = 1;

@@ -130,6 +130,7 @@ std::optional<TimeColumn> unit_in_name(std::string_view name) {
   return std::nullopt;
 }
 
+// Visits every number of the line and the name in front of it, until both a step and a time are found.
 std::optional<StepLine> line_with_units(std::string_view line) {
   constexpr std::size_t kLongest = 4096;
   line = line.substr(0, kLongest);

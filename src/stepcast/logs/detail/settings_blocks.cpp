@@ -341,7 +341,7 @@ std::string python_to_json(std::string_view text) {
   return out;
 }
 
-// Newer releases have the section `float8` below `quantize.linear`.
+// Some releases have the section `float8` below `quantize.linear`.
 Result<std::string> torchtitan_toml(std::string_view dump, const std::string& file) {
   STEPCAST_ASSIGN(const JsonValue config, parse_json(python_to_json(dump), file + ": TorchTitan's config"));
   std::string toml;

@@ -79,8 +79,9 @@ class SettingsBlocks {
 [[nodiscard]] std::string torchtitan_toml_of_words(
     const std::map<std::string, std::string, std::less<>>& words);
 
-// The number of GPUs: all degrees of a mesh multiplied, without expert parallelism. Forms: "['dp_shard',
-// 'tp'], [4, 2]" and "parallelism: pp=1, dp_replicate=1, dp_shard=8, ...". Empty if there is no mesh.
+// The number of GPUs: the degrees of a mesh multiplied, without those of expert parallelism. Forms:
+// "['dp_shard', 'tp'], [4, 2]" and "parallelism: pp=1, dp_replicate=1, dp_shard=8, ...". Empty if there is no
+// mesh.
 [[nodiscard]] std::optional<std::int64_t> torchtitan_gpus(std::string_view mesh);
 
 }  // namespace stepcast::detail

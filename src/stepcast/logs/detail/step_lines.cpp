@@ -50,7 +50,7 @@ void split(std::string_view line, std::vector<std::string_view>& cells) {
   }
 }
 
-// The framework that printed the bar, by the text in front of it and behind it.
+// The framework that printed the bar, by the text in front of it.
 LogFormat bar_format(std::string_view line) {
   const std::size_t percent = line.find("%|");
   const std::string_view before = line.substr(0, std::min(percent, line.size()));
@@ -213,6 +213,7 @@ Result<bool> CsvSteps::header(std::string_view line) {
   return active();
 }
 
+// A row needs a valid step (if there is a column of steps) and either a time or a clock.
 std::optional<StepLine> CsvSteps::row(std::string_view line) {
   split(line, cells_);
   const auto number = [&](std::optional<std::size_t> column) -> std::optional<LoggedNumber> {

@@ -18,7 +18,7 @@ namespace stepcast::detail {
 // The result of reading one line or row: a step, and more about the run.
 struct StepLine {
   LoggedStep step;
-  // relative rounding error of the time or rate: half a unit of the last digit over the value
+  // Relative rounding error of the time or rate: half a unit of the last digit over the value.
   double half_digit_share = 0;
   // Peak memory in GiB; tokens per second and GPU; 0: not printed.
   double memory_GiB = 0, tokens_per_s_per_gpu = 0;

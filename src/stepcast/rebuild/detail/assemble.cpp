@@ -58,6 +58,7 @@ class RankAssembler {
     std::vector<Lane> lanes;
   };
 
+  // Adds tasks first, then edges, and renumbers everything when the block is finished.
   Result<Built> build() {
     window_begin_ = builder_.add_in_port("window begin");
     wait_of_call_.assign(g_.calls.size(), nullptr);

@@ -140,6 +140,7 @@ class Parser {
 
 }  // namespace
 
+// Depth counts brackets and braces outside of texts; commas at depth 0 separate elements.
 std::vector<std::string_view> list_elements(std::string_view list) {
   std::vector<std::string_view> out;
   if (list.size() < 2 || list.front() != '[' || list.back() != ']') return out;

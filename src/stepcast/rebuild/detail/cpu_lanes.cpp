@@ -121,6 +121,7 @@ struct Anchor {
   std::int32_t task = kNone;
   double end_us = 0;
 };
+// Binary search for the time, then backwards until a task ends its top-level operator.
 Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, double time_us) {
   Anchor anchor;
   const auto end =
@@ -368,7 +369,7 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
   choose_threads(g, lanes);
   GapCutter{g, lanes}.run();
   find_wait_sources(g, lanes);
-  // all ranks are in memory at the same time
+  // All ranks are in memory at the same time.
   for (std::vector<CpuTask>& tasks : lanes.tasks) tasks.shrink_to_fit();
   return lanes;
 }

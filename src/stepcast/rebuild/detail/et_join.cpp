@@ -60,6 +60,7 @@ class Joiner {
     list_nodes();
   }
 
+  // Threads are joined on the strictest level first. Threads that no level joins use a constant offset.
   EtJoin run() {
     std::vector<Index> open = threads_in_order();
     for (const Compared compared : {Compared::all, Compared::operators, Compared::common})
@@ -179,7 +180,7 @@ class Joiner {
   // Fallback for threads without a complete match: finds the most frequent difference between the two
   // numberings, with votes of names that are rare, and links nodes at this offset if the names agree.
   void join_by_offset(const std::vector<Index>& threads) {
-    // most occurrences of a name that votes; common names would vote for every offset
+    // Most occurrences of a name that votes; common names would vote for every offset.
     constexpr std::size_t kRareName = 32;
     std::unordered_map<std::int64_t, Index> op_by_order;
     std::unordered_map<std::uint32_t, std::vector<Index>> ops_named, nodes_named;

@@ -81,6 +81,8 @@ class Assigner {
     }
   }
 
+  // Copies and fills keep their recorded size. Kernels are collected per executed operator and then share its
+  // operations.
   GpuOperations run() {
     out_.of_work.resize(g_.gpu.size());
     std::map<Executed, std::vector<std::size_t>> kernels_of;  // GPU work with the same operations
@@ -209,7 +211,7 @@ class Assigner {
   const ExecutionTrace& trace_;
   const TracedOperations& traced_;
   std::span<const std::int32_t> node_of_op_, repetition_of_op_;
-  // node -> range of traced operations
+  // Node -> range of its operations in `traced`.
   std::map<std::int32_t, std::pair<std::size_t, std::size_t>> operations_of_;
   std::set<Executed> copies_;  // with copies of recorded size
   GpuOperations out_;

@@ -150,6 +150,7 @@ class DeviceActivity {
 
 }  // namespace
 
+// One pass per stream in order of start, then the later nodes of CUDA graph launches.
 std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants, bool own_delays) {
   const auto into = edges_into(g);
   std::vector<GpuStart> starts(g.gpu.size());
@@ -190,6 +191,7 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
   return starts;
 }
 
+// The maximum over all edges into each piece of work.
 std::vector<double> ready_times(const RankGraph& g, const Constants& constants,
                                 const std::vector<GpuStart>& starts) {
   std::vector<double> ready(g.gpu.size(), -std::numeric_limits<double>::infinity());
@@ -239,6 +241,7 @@ void keep_starts_behind_unseen_work(const RankGraph& g, const std::vector<double
   }
 }
 
+// late_us is the length of the union of all late intervals. Idle time counts only between queued work.
 GpuLateness gpu_lateness(const RankGraph& g, const std::vector<double>& ready_us,
                          const std::vector<GpuStart>& starts) {
   GpuLateness lateness;

@@ -69,6 +69,7 @@ class WaitFinder {
     std::int32_t last_launch = kNone;
   };
 
+  // Visits the calls of a thread in order and keeps the state that waits refer to.
   void walk_thread(const std::vector<std::int32_t>& calls) {
     ThreadState state;
     for (std::size_t k = 0; k < calls.size(); ++k) {
@@ -310,6 +311,7 @@ class WaitFinder {
   // or drop it.
   enum class Contradicted { keep, earlier, drop };
 
+  // Adds an edge unless it exists, is within one stream, or is contradicted by recorded times.
   void add(std::int32_t from, std::int32_t to, EdgeOrigin origin, Contradicted rule, bool inferred = true) {
     if (from == kNone || to == kNone || from == to || g_.work(from).stream == g_.work(to).stream) return;
     // Edges always point forward in recorded time: work cannot wait for work that starts after it. Therefore
@@ -356,6 +358,8 @@ std::int32_t last_ended(const RankGraph& g, std::int32_t i, double ended_by_us) 
 
 void find_gpu_waits(RankGraph& graph) { WaitFinder{graph}.run(); }
 
+// For each late kernel, examines all other streams of its device and keeps the latest kernel that explains
+// the start.
 void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
   // A kernel that was ready but started late may have waited for the device, because a kernel of another
   // stream occupied it. A successor starts within 6 us of the end of the kernel that occupied the device

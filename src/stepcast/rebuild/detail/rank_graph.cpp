@@ -125,6 +125,7 @@ class RankLinker {
   }
 
   using Launched = std::pair<std::size_t, std::int32_t>;  // GPU work and its call
+  // GPU work launched by calls of the window, in the order of the file.
   [[nodiscard]] std::vector<Launched> launched_work() const {
     std::vector<Launched> launched;
     for (const auto& [correlation, call] : call_of_correlation_) {
@@ -147,6 +148,7 @@ class RankLinker {
     return op.start < step_.end;  // no launch in the file: only if it starts before the end of the window
   }
 
+  // Adds a piece of GPU work. `call` is its launching call, kNone if there is none in the window.
   void add(std::size_t i, std::int32_t call) {
     const GpuOp& op = r_.gpu_ops[i];
     GpuWork w{.recorded = static_cast<std::uint32_t>(i),

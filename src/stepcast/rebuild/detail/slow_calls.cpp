@@ -64,6 +64,8 @@ std::vector<const Call*> calls_that_work(const RankGraph& g, const CpuLanes& lan
 
 }  // namespace
 
+// A call is slow if it is far above the median of calls with its name, or the only one, and long enough to
+// matter.
 std::string slow_calls_note(const RankGraph& g, const CpuLanes& lanes) {
   const auto name_of = [&](const Call& call) { return g.recorded->runtime_calls[call.recorded].name; };
   const auto length_of = [](const Call* call) { return call->end_us - call->start_us; };

@@ -1,6 +1,5 @@
-// Prices the exchange of embedding vectors between ranks, flat or in two levels. Sizes are in bytes as the
-// curve of an all-to-all expects them: the size with which an even all-to-all takes as long as the uneven
-// one.
+// Prices the exchange of embedding vectors between ranks, flat or in two levels. Uneven amounts become one
+// size for the curve of an all-to-all by uneven_all_to_all_size() (cost/collective_model.h).
 #include "stepcast/recommend/detail/dlrm_exchange.h"
 
 #include <algorithm>

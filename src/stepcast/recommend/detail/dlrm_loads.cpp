@@ -86,6 +86,7 @@ void DlrmLoads::set_reused(double times) {
   forget_costs();
 }
 
+// Looks in the caches first: whole tables by position, parts by key.
 const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) {
   View& v = views_[view];
   const bool whole = is_whole(shard);

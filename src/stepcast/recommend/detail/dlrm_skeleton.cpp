@@ -23,6 +23,7 @@ void lengthen(Ways& to, const Ways& from, double us) {
 
 }  // namespace
 
+// The nodes are found in one pass over the tasks in the order of the block.
 DlrmSkeleton::DlrmSkeleton(const Block& block, std::span<const double> duration_us,
                            std::span<const double> delay_us, const DlrmTasks& tasks) {
   const auto kind_of = [&](TaskId task) {

@@ -234,7 +234,7 @@ void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>
             ? action.certainty
             : fmt::format("saves {} %, {}", table_number(action.saved_percent, 1), action.certainty);
     std::string item =
-        fmt::format("{}: {} ms, {}", action.change, ms_text(action.promised_step_time_ms), saved);
+        fmt::format("{}: {}, {}", action.change, duration_text(action.promised_step_time_ms), saved);
     if (action.peak_memory_GiB) item += fmt::format("; {} GiB", gib(*action.peak_memory_GiB));
     if (action.saved_days) item += fmt::format("; {} days less", table_amount(*action.saved_days, 1));
     if (!action.reason.empty()) item += fmt::format(" ({})", action.reason);

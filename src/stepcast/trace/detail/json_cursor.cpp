@@ -99,6 +99,7 @@ bool unescape(std::string_view raw, std::string& out) {
   return true;
 }
 
+// Accepts values from -2^63 to 2^64 - 1; larger numbers and other texts give false.
 bool parse_integer(std::string_view text, std::int64_t& out) {
   const bool negative = !text.empty() && text.front() == '-';
   if (negative) text.remove_prefix(1);

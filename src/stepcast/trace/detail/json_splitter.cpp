@@ -277,7 +277,7 @@ JsonSplitter::Step JsonSplitter::next_member() {
   return find_piece_end() ? Step::member : stopped();
 }
 
-// Moves to the next element of the split list, or behind it.
+// Moves to the next element of the split list, or past its end.
 JsonSplitter::Step JsonSplitter::next_element() {
   if (!skip_space()) return error_ ? Step::error : fail_end("a list");
   if (buffer_[pos_] == ']') {

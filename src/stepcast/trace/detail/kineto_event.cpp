@@ -51,7 +51,7 @@ void read_blocks_per_sm(JsonCursor& c, float& out) {
   if (value >= 0 && value < 1e9F) out = value;
 }
 
-// The number of blocks: the elements of [x, y, z] multiplied, at most 2^31 - 1.
+// The number of blocks: x * y * z of the list [x, y, z], at most 2^31 - 1.
 void read_grid(JsonCursor& c, std::int64_t& out) {
   std::string_view text;
   if (!loose_text(c, text)) return;

@@ -38,6 +38,8 @@ bool looks_like_chakra(std::string_view bytes) {
 
 }  // namespace
 
+// JSON is recognised after an optional byte order mark and white space. Binary formats are recognised by
+// their magic numbers; Chakra traces have none and come last.
 LeadingBytes recognise_leading_bytes(std::string_view start) {
   std::string_view text = start;
   if (text.starts_with("\xef\xbb\xbf"sv)) text.remove_prefix(3);

@@ -62,6 +62,8 @@ void RankBuilder::keep(ChunkedList<Event>& list, const Event& event) {
     list.push_back(event);
 }
 
+// Events are kept with their names interned. Events of other vendors' runtimes are kept like those of CUDA,
+// and their category is remembered.
 void RankBuilder::add(const KinetoEvent& event) {
   ++rank_.event_count;
   switch (event.event_class) {
@@ -124,6 +126,8 @@ ThreadId RankBuilder::thread_of(const KinetoEvent& event) {
   return last_thread_;
 }
 
+// Texts of shapes, types and values are interned, since few distinct ones occur. With a fold they are not
+// needed.
 void RankBuilder::add_cpu(const KinetoEvent& event) {
   const EventArgs& a = event.args;
   CpuOp op{.start = Nanoseconds{event.start_ns},
@@ -316,6 +320,8 @@ void RankBuilder::drop_times_of_zero() {
   first_start_ns_ = first_ns;
 }
 
+// Order matters: times are moved to the base time and sorted before rows are dropped, times repaired, and
+// threads and collectives numbered.
 Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   rank_.cpu_ops = cpu_ops_.take();
   rank_.runtime_calls = runtime_calls_.take();

@@ -123,6 +123,7 @@ RankFold::Name& RankFold::look_up(NameId name, const StringTable& names) {
   return names_[name.index()];
 }
 
+// Counts per thread, since threads of GPU rows are subtracted at the end.
 void RankFold::add(const CpuOp& op, const StringTable& names) {
   if (!first_op_) first_op_ = op;
   Thread& thread = thread_of(op.thread, op.start, op.end());
@@ -150,6 +151,7 @@ void RankFold::add(const RuntimeCall& call, const StringTable&) {
   look_for_launch(call.correlation, call.start, latest_work_, latest_calls_);
 }
 
+// Kernel classes are computed once per name.
 void RankFold::add(const GpuOp& op, const StringTable& names) {
   ++s_.gpu_events;
   first_work_ = std::min(first_work_, op.start);

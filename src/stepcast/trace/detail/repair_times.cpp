@@ -119,7 +119,7 @@ class TimeRepair {
     for (std::size_t i = 0; i < rank_.cpu_ops.size(); ++i) {
       CpuOp& op = rank_.cpu_ops[i];
       repair_calls_until(op.start);
-      // annotations can end on other threads
+      // Annotations can end on other threads.
       if (!op.thread.valid() || op.kind == CpuOp::Kind::annotation) continue;
       if (op.kind == CpuOp::Kind::op) repair(op);
       open[op.thread.index()].push_back(i);

@@ -66,6 +66,7 @@ double middle(std::vector<double> values) {
 
 }  // namespace
 
+// Names of operators ("aten::...") are never signs; data loaders come before the words.
 std::optional<StepKind> sign_in(std::string_view name) {
   if (name.starts_with("aten::")) return std::nullopt;
   if (name.starts_with(kDataLoader)) return StepKind::loader;
@@ -81,6 +82,8 @@ std::optional<StepKind> sign_in(std::string_view name) {
   return std::nullopt;
 }
 
+// Extends the last stretch if possible, since events mostly come in order. The list is merged when it has
+// doubled.
 void CoveredTime::add(std::int64_t start_ns, std::int64_t end_ns) {
   if (!stretches_.empty() && start_ns >= stretches_.back().start_ns &&
       start_ns <= stretches_.back().end_ns + apart_ns_) {
@@ -126,6 +129,7 @@ void StepSigns::add(const KinetoEvent& event) {
   add(event.event_class, event.name.raw, event.start_ns, event.duration_ns, event.args.input_dims);
 }
 
+// Copies from device to host count as a sign of checkpoints, which copy much data.
 void StepSigns::add(EventClass what, std::string_view name, std::int64_t start_ns, std::int64_t duration_ns,
                     std::string_view input_dims) {
   std::optional<StepKind> kind;
@@ -178,6 +182,7 @@ std::vector<SpecialStep> StepSigns::special(std::span<const StepStretch> steps) 
   return special;
 }
 
+// Assigns each operator to the step in which it starts, by binary search.
 std::vector<StepSize> StepSigns::sizes(std::span<const StepStretch> steps) const {
   std::vector<StepSize> work;
   for (const StepStretch& step : steps) work.push_back({step.number, 0});
