@@ -197,7 +197,8 @@ TEST(Perfetto, PutsPassesAndLayersAroundOperations) {
   EXPECT_EQ((*slice(slices, "up"))["args"]["part"].text, "layer 7");
   EXPECT_EQ((*slice(slices, "wait"))["args"]["waits_for"].text, "reduce");
   EXPECT_EQ((*slice(slices, "reduce"))["args"]["group"].text, "tensor");
-  EXPECT_EQ((*slice(slices, "reduce"))["args"]["message_bytes"].number, 10000);
+  EXPECT_EQ((*slice(slices, "reduce"))["args"]["message_bytes"].number, 5000);
+  EXPECT_EQ((*slice(slices, "reduce"))["args"]["times"].number, 2);
   // 10 kB in 5 us are 2 GB/s.
   const std::vector<Json> rates = events(*document, "C");
   ASSERT_EQ(rates.size(), 2U);

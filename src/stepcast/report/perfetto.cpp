@@ -373,17 +373,18 @@ class TimelineWriter {
     args.push_back({"came_last", program_.rank_class(meeting.last).name});
   }
 
-  // The operation with its shapes, or the message and its group.
+  // The operation with its shapes, or the message and its group: of one execution. `times`: how often the task executes it; a
+  // slow GPU counts as more.
   void add_work(const TaskInfo& info, bool is_collective, std::vector<TraceArg>& args) const {
     if (const Operation* operation = program_.works.operation(info.work)) {
       const Work work = work_of(*operation);
       args.push_back({"operation", describe(*operation)});
-      args.push_back({"flops", info.work_times * work.flops.value()});
-      args.push_back({"bytes", info.work_times * work.bytes().value()});
+      args.push_back({"flops", work.flops.value()});
+      args.push_back({"bytes", work.bytes().value()});
     } else if (const CollectiveWork* transfer = program_.works.collective(info.work)) {
       if (!is_collective) {
         args.push_back({"collective", std::string{to_string(transfer->op)}});
-        args.push_back({"message_bytes", info.work_times * transfer->message.value()});
+        args.push_back({"message_bytes", transfer->message.value()});
       }
       if (transfer->group.valid())
         args.push_back({"group", program_.groups()[transfer->group.index()].label});
