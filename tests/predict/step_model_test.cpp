@@ -186,8 +186,9 @@ TEST(StepModel, RefusesTypesThatTheDeviceHasNoUnitsFor) {
   layout.layer.precision = precision_for(DType::fp8);
   const auto refused = steps.predict(gpt(), layout);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), AllOf(HasSubstr("A100-SXM4-80GB"), HasSubstr("found fp8"),
-                                               HasSubstr("does not support"), HasSubstr("choose bf16 or fp16")));
+  EXPECT_THAT(refused.error().message(),
+              AllOf(HasSubstr("A100-SXM4-80GB"), HasSubstr("found fp8"), HasSubstr("does not support"),
+                    HasSubstr("choose bf16 or fp16")));
 }
 
 // Nobody measured an H20: its kernels are those of the H100 by factors, and its clock may be off as a whole, so that its

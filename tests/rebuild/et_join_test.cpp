@@ -170,10 +170,9 @@ TEST(EtJoin, AnExecutionTraceOfAnotherStepIsNoted) {
 TEST(EtJoin, MergedEventsAreCounted) {
   ExecutionTrace et = nodes_of({"aten::mm", "aten::relu"});
   et.skipped = {{"kernel", 3}, {"gpu_memcpy", 1}};
-  EXPECT_THAT(
-      rebuilt_with(et).notes,
-      Contains("rank 0: 4 profiler events that were merged into the execution trace were left out: they "
-               "stand in the profiler trace"));
+  EXPECT_THAT(rebuilt_with(et).notes,
+              Contains("rank 0: 4 profiler events that were merged into the execution trace were left out: "
+                       "they are in the profiler trace"));
 }
 
 // What PyTorch of 2025 writes beside the operators: threads of gloo, set-up of process groups, in either file.

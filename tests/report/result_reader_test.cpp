@@ -124,10 +124,9 @@ TEST(ResultReader, ComparesAForecastWithALog) {
 TEST(ResultReader, NamesWhatDiffersMost) {
   Forecast slower = made(103);
   const Comparison c = compare(made(100), slower);
-  EXPECT_EQ(
-      c.verdict,
-      "B takes 3.0 % longer than A (103.0 against 100.0 ms), most of it computation: gemm (+2.4 ms); their "
-      "intervals p10 to p90 overlap");
+  EXPECT_EQ(c.verdict,
+            "B takes 3.0 % longer than A (103.0 against 100.0 ms), mostly computation: gemm (+2.4 ms); their "
+            "intervals p10 to p90 overlap");
   ASSERT_EQ(c.groups.size(), 1U);
   EXPECT_EQ(c.groups[0].key, "data");
 }

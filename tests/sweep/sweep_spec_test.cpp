@@ -108,7 +108,7 @@ TEST(SweepSpec, SaysWhatIsWrong) {
   EXPECT_THAT(parse(""), FailsWith("found nothing"));
   EXPECT_THAT(parse("model = {a = 1}\n"), FailsWith("a list of tables"));
   EXPECT_THAT(parse("layouts = [{tp = 1}, 3]\n"), FailsWith("expected a table"));
-  EXPECT_THAT(parse("layouts = [{inner = [{tp = 1}]}]\n"), FailsWith("tables stand at the top alone"));
+  EXPECT_THAT(parse("layouts = [{inner = [{tp = 1}]}]\n"), FailsWith("tables are allowed at the top only"));
   EXPECT_THAT(parse("{\"model\": null}"), FailsWith("found null"));
   std::string long_list = "[1";
   for (int i = 2; i <= 2000; ++i) long_list += "," + std::to_string(i);

@@ -115,7 +115,8 @@ TEST(TraceRequest, ShapesOfAnotherStepAreTheOnlyChangeOfTheWork) {
   for (const Change& change : changes) {
     PredictTraceRequest request = with(change);
     request.shapes_of_step = 3;
-    EXPECT_THAT(prediction_options(request), FailsWith("--shapes-of-step goes with no other change"));
+    EXPECT_THAT(prediction_options(request),
+                FailsWith("--shapes-of-step cannot be combined with another change"));
   }
 }
 
