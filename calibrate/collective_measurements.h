@@ -1,9 +1,9 @@
-// Measured times of collectives, whatever program wrote them.
+// Measured times of collectives, read from several file formats.
 //
 //   STEPCAST_ASSIGN(MeasuredCollectives m, read_collective_measurements("all_reduce.log"));
 //   for (const CollectiveMeasurements& curve : m.curves) ...
 //
-// Formats, told apart by content:
+// Formats, recognized by content:
 //   nccl-tests      text, old and new columns, several collectives in one log; the out-of-place times
 //   nccl-tests      JSON (-J)
 //   PARAM comms     log with COMMS-RES lines; the median latency
@@ -66,7 +66,8 @@ struct MeasurementContext {
 
 [[nodiscard]] Result<MeasuredCollectives> read_collective_measurements(
     const std::filesystem::path& file, const MeasurementContext& context = {});
-// The same from text that was printed; `name` stands for it in errors and may name the collective ("all_gather_perf.log").
+// Parses text that a program printed. `name` identifies the text in errors and may name the collective
+// ("all_gather_perf.log").
 [[nodiscard]] Result<MeasuredCollectives> parse_collective_measurements(
     std::string_view printed, const std::string& name, const MeasurementContext& context = {});
 

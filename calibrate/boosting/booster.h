@@ -1,5 +1,5 @@
-// Regression trees by XGBoost, which is no part of the program: a plug-in (booster_plugin.h) that is loaded when the first
-// trees are trained links it. This header uses the standard library alone.
+// Trains regression trees with XGBoost. The program does not link XGBoost: the plug-in (booster_plugin.h) that links it is
+// loaded when the first trees are trained. This header needs only the standard library.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct BoosterOptions {
   std::uint32_t seed = 42;
 };
 
-// The trees of a booster in XGBoost's JSON dump. Everything else about the model is in these: the sum of the
-// leaves that a row reaches is the prediction.
+// The trees of a booster in XGBoost's JSON dump. They define the model completely: a prediction is the sum of the leaves
+// that a row reaches.
 struct BoosterDump {
   std::vector<std::string> trees;
   std::vector<float> predictions;  // of the training rows, by XGBoost itself
