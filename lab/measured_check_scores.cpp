@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// The job as somebody may have described it wrongly, and what a right answer names. Empty: not of this job.
+// A wrong description of the job, and the cause that a correct check names. Empty: not applicable to this job.
 struct Falsified {
   Layout layout;
   std::string_view cause;  // a part of MeasuredCause::what
