@@ -1,5 +1,5 @@
-// Whether command lines of Megatron-LM's own test cases are read as they stand: each is forecast, or refused for what is
-// not modelled.
+// Scores whether command lines of the test cases of Megatron-LM are read unchanged: each is forecast, or refused because a
+// setting is not modelled.
 //
 //   read              of every file the lines that were forecast_n, refused_n (something named is not modelled) and
 //                     failed_n, and their sum's right_percent; reasons are named with the lines that have them
