@@ -13,7 +13,7 @@
 //   set NAME, group NAME          one of its sets or groups
 //   largest set, smallest set     over its sets; `largest group`, `smallest group` over its groups
 //   largest set of group NAME     over the sets of one group
-//   mean of groups NAME; NAME     mean over these groups, all of which must exist
+//   mean of groups NAME; NAME     mean over these groups, which must all exist
 //   share of sets                 percent of the sets that meet a condition on the metric: "mape <= 11"
 // `metric` is a name of the JSON contract (docs/json.md), including extras. The test "*" means the sum over all tests. `must` and
 // `aim` are "<= X" or ">= X"; `must` may also be "X to Y".
