@@ -1,4 +1,4 @@
-// Steps recorded in one type and predicted in another, on the same GPU.
+// Scores of steps recorded in one type and predicted in another, on the same GPU.
 #pragma once
 
 #include <vector>
