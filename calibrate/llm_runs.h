@@ -23,7 +23,7 @@ struct LlmRun {
   std::int64_t n_gpus = 1, gpus_per_node = 0;  // 0: not stated
   std::optional<double> inter_node_bandwidth_Gbps;
   double iter_time_ms = 0;
-  std::optional<double> memory_GiB;  // peak, where the note says it
+  std::optional<double> memory_GiB;  // peak, if the note states it
   std::uint32_t line = 0;
   std::vector<std::string> assumed;           // fields missing in the row, and the values used instead
   bool embedding_and_loss_as_layers = false;  // each counts as a layer when layers are distributed to stages

@@ -1,9 +1,9 @@
 """Records training steps by their own programs, without a GPU: the records that the suite `dry_run` scores.
 
-    python3 lab/record_steps.py OUT              a file for each step of data/measured, by the name of its case; what is there is kept
+    python3 lab/record_steps.py OUT              a file for each step of data/measured, by the name of its case; existing files are kept
     python3 lab/record_steps.py --case NAME      the program itself: eight steps of one case
     python3 lab/record_steps.py --published OUT  a file for each published step of TorchTitan below, by its description
-    python3 lab/record_steps.py --estimator FILE what PyTorch's RuntimeEstimator says of each step of data/measured, as CSV
+    python3 lab/record_steps.py --estimator FILE the estimate of PyTorch's RuntimeEstimator for each step of data/measured, as CSV
 
 All but the third need the packages that the steps were measured with: torch 2.11, torchvision and transformers 5.17. It needs
 TorchTitan 0.1.0, of the month of its later benchmarks, and tyro, tiktoken and tensorboard; it records the compiled programs with torch
@@ -48,7 +48,7 @@ def train(name: str) -> None:
 
 
 def cases() -> List[str]:
-    """Of all folders of data/measured, each once."""
+    """The cases of all folders of data/measured, without duplicates."""
     names: List[str] = []
     measured = os.path.join(_ROOT, "data", "measured")
     for folder in sorted(os.listdir(measured)):
@@ -64,8 +64,8 @@ _DATA_SHEET = "NVIDIA H100"  # the only name in PyTorch's table of data sheets f
 
 
 def estimate_steps(file: str) -> None:
-    """Writes milliseconds of a step of each case, behind one that sets the optimizer up, or why there are none. `file` holds the GPUs
-    with their bandwidths in GB/s first."""
+    """Writes the estimated milliseconds of a step of each case, after a step that sets up the optimizer, or the reason for a failure.
+    `file` begins with the GPUs and their bandwidths in GB/s."""
     import types
 
     import torch
@@ -205,8 +205,8 @@ def _odd(shape: Any, strides: Any) -> Any:
 
 
 def shorten(source: str, target: str) -> None:
-    """A tenth of the size: without what no forecast reads, and without operators that start nothing on the GPU, which the host of these
-    steps has time for many times over."""
+    """Writes a trace with a tenth of the size: without attributes that no forecast reads, and without operators that start no GPU work.
+    The steps are GPU-bound, so that the host time of these operators does not matter."""
     with gzip.open(source, "rt", encoding="utf-8") as file:
         trace = json.load(file)
     kept, nodes = {2}, []
@@ -240,7 +240,7 @@ def _dry_run(options: List[str], command: List[str], folder: str, out: str) -> b
 
 
 def record(out: str) -> int:
-    """Records every case that `out` does not hold yet as CASE.et.json.gz; returns how many failed."""
+    """Records every case that is not yet in `out` as CASE.et.json.gz; returns how many failed."""
     failed = 0
     os.makedirs(out, exist_ok=True)
     for name in cases():
@@ -256,7 +256,7 @@ def record(out: str) -> int:
 
 
 def record_published(out: str) -> int:
-    """Records every published step that `out` does not hold yet; returns how many failed."""
+    """Records every published step that is not yet in `out`; returns how many failed."""
     failed = 0
     os.makedirs(out, exist_ok=True)
     compiled = importlib.metadata.version("torch").split(".")[:2] != ["2", "8"]

@@ -19,7 +19,7 @@ namespace stepcast::detail {
 
 struct KernelLayout {
   std::string_view name;
-  bool (*is_meant)(const CsvRows& header);  // the columns say so, complete or not
+  bool (*is_meant)(const CsvRows& header);  // true if the columns are those of the layout, complete or not
   std::vector<std::string_view> needed;
   std::vector<std::string_view> optional;  // read where they are
   Status (*read)(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out);
