@@ -22,7 +22,7 @@ struct MeasuredExpertLayer {
   std::int64_t expert_tensor_parallel = 1, expert_parallel = 1;
   bool gated = true;
   ExpertLoad load;
-  double busiest = 1;  // visits of this rank relative to the group mean, as the load says
+  double busiest = 1;  // visits of this rank relative to the group mean, from the load
   double time_us = 0;
   std::uint32_t line = 0;
 };

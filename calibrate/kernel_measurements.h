@@ -23,8 +23,8 @@ namespace stepcast {
 // How long the device had been busy when a time was measured.
 enum class Regime : std::uint8_t {
   unstated,
-  burst,      // short repetitions, above the clock that the power limit sustains
-  sustained,  // runs of a second and more: the clock that training sees
+  burst,      // short repetitions, with clocks above those that the power limit sustains
+  sustained,  // runs of a second and more, with the clocks of training
 };
 [[nodiscard]] std::string_view to_string(Regime regime);
 [[nodiscard]] std::optional<Regime> parse_regime(std::string_view text);
@@ -32,7 +32,7 @@ enum class Regime : std::uint8_t {
 struct KernelMeasurement {
   Operation operation;
   std::string gpu;    // as written: "A100-SXM4-80GB"
-  std::string label;  // operator as the source calls it: "linear1", "bmm", "gemm"
+  std::string label;  // operator as named by the source: "linear1", "bmm", "gemm"
   Microseconds time;
   std::optional<Microseconds> p10, p90;
   Regime regime = Regime::unstated;

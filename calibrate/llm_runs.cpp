@@ -39,7 +39,7 @@ struct UnsaidHabits {
   std::string_view
       // releases that split a batch into as many micro-batches as there are pipeline ranks; empty: none
       splits_by_ranks_until{};
-  bool words_name_kernels = false;  // framework, type and note name what was compiled, scaled and overlapped
+  bool words_name_kernels = false;  // framework, type and note state compilation, scaling and overlap
   AttentionMethod attention = AttentionMethod::flash, attention_in_fp16 = AttentionMethod::flash;
 };
 constexpr UnsaidHabits kUnsaid[] = {

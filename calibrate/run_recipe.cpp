@@ -236,7 +236,7 @@ std::span<const NotePhrase> note_phrases() {
       {"two sequences packed in each row",
        [](LlmRun& r, Text) { pack(r, static_cast<double>(r.layout.batch.seq_len_tokens) / 2); }},
       {"cuda graph", [](LlmRun& r, Text) { r.layout.layer.cuda_graphs.full_iteration = true; }},
-      // Tokens beyond an expert's capacity are dropped and experts padded to it, as NVIDIA's recipes do.
+      // As in NVIDIA's recipes: tokens beyond the capacity of an expert are dropped, and experts are padded to it.
       {"tokendrop",
        [](LlmRun& r, Text) {
          if (!r.model.moe) return;

@@ -216,7 +216,7 @@ struct Timed {
   std::array<std::array<double, 2>, 2> time_us{};  // [variant][direction]
 };
 
-// Numbers from 0 to n - 1, the same for the same arguments.
+// A pseudo-random number from 0 to n - 1 that depends only on the arguments.
 std::size_t draw(std::uint64_t seed, std::uint64_t nth, std::size_t n) {
   std::uint64_t z = seed * 0x9e3779b97f4a7c15ULL + nth * 0xbf58476d1ce4e5b9ULL + 0x2545f4914f6cdd1dULL;
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;

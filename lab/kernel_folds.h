@@ -1,4 +1,4 @@
-// Which rows of kernel measurements are held out together.
+// Splits of rows of kernel measurements into folds that are held out together.
 //
 // A split gives every row the number of the fold in which it is tested, or kNotTested. Folds depend only on a seed and the
 // order of the rows.

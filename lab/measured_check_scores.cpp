@@ -55,7 +55,7 @@ Falsified falsified(const Layout& layout, std::size_t kind) {
       precision = precision_for(is_fp8 ? DType::bf16 : DType::fp8);
       break;
     }
-    default:  // four times as many samples for each GPU
+    default:  // falsified: four times as many samples for each GPU
       l.batch.global_batch_sequences *= 4;
       job.cause = "global batch is a quarter";
   }

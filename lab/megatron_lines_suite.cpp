@@ -33,7 +33,7 @@ struct MegatronLines {
   struct Small {
     ScoredRow row;
     std::string family, gpu, layout;
-    bool fitted = false;  // constants of hosts are fitted to it
+    bool fitted = false;  // the constants of hosts are fitted to this row
   };
   std::vector<Small> small;
 

@@ -17,7 +17,7 @@ struct ScoredRow {
   double measured = 0;
   double predicted = 0;
   std::optional<double> p10, p90;  // interval of the prediction, if it has one
-  std::string shares;              // where the predicted time goes: "gemm 0.612 attention 0.103 ..."
+  std::string shares;              // composition of the predicted time: "gemm 0.612 attention 0.103 ..."
 };
 // The row with forecast and interval multiplied by `factor`.
 [[nodiscard]] ScoredRow scaled(ScoredRow row, double factor);

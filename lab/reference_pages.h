@@ -1,4 +1,4 @@
-// The pages of docs/reference/: tables of what the code knows, written by the code.
+// The pages of docs/reference/, generated from the tables in the code.
 #pragma once
 
 #include <span>

@@ -55,7 +55,7 @@ void check_what_if_laws(const RecordedProgram& recorded, const std::string& set,
 struct LawOptions {
   unsigned threads = 0;  // 0: one per hardware thread
   bool recorded = true;  // every step of every set
-  bool mutants = false;  // of every set of profiler traces
+  bool mutants = false;  // check mutants of every set of profiler traces
 };
 // Errors: a folder without traces.
 [[nodiscard]] Result<WhatIfLaws> check_what_if_laws(const std::filesystem::path& data,

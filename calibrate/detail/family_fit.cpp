@@ -22,7 +22,7 @@ struct Constant {
   double centre;     // where it stays without data
   double spread;     // how far data of one row may pull it
   bool matrix_only;
-  bool of_rows = false;  // of kernels that go row by row
+  bool of_rows = false;  // of kernels that work row by row
 };
 constexpr double kFree = 4;
 const Constant kConstants[] = {
@@ -78,7 +78,7 @@ std::vector<double> start_of(const std::vector<const Constant*>& used, double me
 
 ReferenceParameters reference_of_device(const Device& device, DType dtype, bool matrix) {
   ReferenceParameters out;
-  // Operations of a dtype that the sheet does not name still get a finite time.
+  // Operations of a dtype missing in the data sheet still get a finite time.
   auto peak = matrix ? device.peak(dtype) : device.vector(dtype);
   if (!peak) peak = device.peak(dtype);
   if (!peak) peak = device.vector(dtype);

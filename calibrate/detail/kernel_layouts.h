@@ -1,6 +1,6 @@
 // Readers of files with measured kernels, one for each layout. docs/kernels.md lists the columns.
 //
-// A new layout is one function here and one line in kernel_layouts().
+// To add a layout: one function here and one line in kernel_layouts().
 #pragma once
 
 #include <optional>

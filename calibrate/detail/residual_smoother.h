@@ -30,7 +30,7 @@ inline constexpr double kMaxRepeatWeight = 3;
 [[nodiscard]] std::vector<CurvePoint> join_samples(std::span<const CollectiveSample> samples,
                                                    double bins_per_octave, std::span<const DType> dtypes);
 
-// The octave that a size lies in: 20 from 1 MiB to just below 2 MiB.
+// The octave of a size: 20 from 1 MiB to just below 2 MiB.
 [[nodiscard]] long octave_of(double log2_bytes);
 
 // Bins per octave into which points are joined for the smoother.
