@@ -1,9 +1,9 @@
 // Fits the curve of one collective on one group of ranks to its measurements.
 //
 // Two layers. First the form StartupForm is fitted by robust regularised least squares on ln(time). Then its residuals are
-// smoothed over the logarithm of the size, for each measured dtype (a Gaussian process with a Matern-3/2 kernel, because
-// protocol changes are kinks that no short formula describes). The p10-p90 band comes from the errors of each octave when
-// form and smoother are fitted without it.
+// smoothed over the logarithm of the size by a Gaussian process with a Matern-3/2 kernel, because protocol changes are kinks
+// that no short formula describes; if several dtypes were measured, also for each dtype. The p10-p90 band comes from the
+// errors of each octave when form and smoother are fitted without it.
 //
 //   STEPCAST_ASSIGN(const CollectiveFit fit, fit_collective(measurements));
 //   Estimate t = fit.curve(DType::fp16).at(Bytes{1 << 20});
