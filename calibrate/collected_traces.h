@@ -1,4 +1,4 @@
-// Traces of a folder of the collector (docs/collector.md), with how long their steps take without a profiler.
+// Traces in a folder of the collector (docs/collector.md), with the times of their steps without a profiler.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,12 @@ namespace stepcast {
 
 struct CollectedTrace {
   std::filesystem::path file;  // a profiler trace
-  // Of its step, measured without a profiler: the median over the batch sizes of the same model in the same type. 0: not measured.
+  // Time of its step without a profiler: the median over the batch sizes of the same model and type. 0: not measured.
   double unprofiled_us = 0;
 };
 
-// From steps.csv, overheads.csv and traces/. Empty where `folder` is none of the collector's. Errors: a table that cannot be read.
+// Reads steps.csv, overheads.csv and traces/. Empty if `folder` is not of the collector. Errors: a table that cannot be
+// read.
 [[nodiscard]] Result<std::vector<CollectedTrace>> collected_traces(const std::filesystem::path& folder);
 
 }  // namespace stepcast

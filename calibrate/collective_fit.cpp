@@ -19,10 +19,10 @@ namespace stepcast {
 
 namespace {
 
-// Curves of dtypes that differ less are one curve, ln.
+// Curves of dtypes with a smaller difference are joined into one, ln.
 constexpr double kDtypeDiffers = 0.03;
 
-// Six digits say more than any measurement knows, and keep files short.
+// Rounds to six digits: more than the precision of any measurement, and files stay short.
 double rounded(double v) {
   if (v == 0 || !std::isfinite(v)) return v;
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(v))) - 5);
@@ -35,7 +35,7 @@ std::size_t distinct_sizes(std::span<const CollectiveSample> samples) {
   return sizes.size();
 }
 
-// Knots on the grid of powers of two where measurements usually lie, at most as many as a shipped file may have.
+// Knots at powers of two, where most measurements are, at most as many as a shipped file may have.
 std::vector<double> knot_grid(double x_min, double x_max) {
   double step = 0.25;
   while (std::floor((x_max - x_min) / step) + 3 > static_cast<double>(kMaxShippedKnots)) step *= 2;
@@ -46,7 +46,7 @@ std::vector<double> knot_grid(double x_min, double x_max) {
   return grid;
 }
 
-// How far the fitted curves are off the samples.
+// Adds the errors of the fitted curves on the samples.
 void add_errors(std::span<const CollectiveSample> samples, double outlier_ln, CollectiveFit& fit) {
   std::vector<double> errors;
   double form_error = 0;
@@ -210,7 +210,7 @@ SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double
   const std::size_t n = size.size();
   SigmoidForm form{.factor = factor};
   form.max_bandwidth_GBps = *std::ranges::max_element(bandwidth);
-  // m2: from the largest size down to the first with less than 95 % of the best, then two sizes up.
+  // m2: from the largest size down to the first with less than 95 % of the best bandwidth, then two sizes up.
   std::size_t j = n - 1;
   while (j > 0 && bandwidth[j] >= 0.95 * form.max_bandwidth_GBps) --j;
   const std::size_t second = std::min(j + 2, n - 1);
@@ -230,7 +230,7 @@ SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double
     x.push_back(std::log2(size[i]));
     y.push_back(std::log10(bandwidth[i]));
   }
-  if (x.size() < 4) {  // four parameters need four points: a constant bandwidth then
+  if (x.size() < 4) {  // four parameters need four points; with fewer, the bandwidth is constant
     double mean = 0;
     for (const double v : y) mean += v / static_cast<double>(y.size());
     form.b = y.empty() ? std::log10(form.max_bandwidth_GBps) : mean;

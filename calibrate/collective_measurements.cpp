@@ -65,7 +65,7 @@ CollectiveOp measured_collective(std::string_view text) {
   if (const std::size_t tail = name.find("_perf"); tail != std::string::npos) name.erase(tail);
   if (name == "p2p" || name == "pt2pt" || name == "sendrecv") return CollectiveOp::send_receive;
   if (name == "broadcastx" || name == "bcastx")
-    return CollectiveOp::unknown;  // frameworks append an x, tests do not
+    return CollectiveOp::unknown;  // frameworks append an x, benchmarks do not
   return parse_collective_op(name);
 }
 
@@ -186,7 +186,7 @@ void MeasuredCollectives::add(MeasuredCollectives other) {
 
 namespace {
 
-// The text without colours and without what launchers put before lines; line numbers stay.
+// The text without colours and without prefixes of launchers. Line numbers are kept.
 std::string without_prefixes(std::string_view text) {
   std::string out, buffer;
   out.reserve(text.size());

@@ -1,9 +1,9 @@
-// Measured times of collectives, whatever program wrote them.
+// Measured times of collectives, read from several file formats.
 //
 //   STEPCAST_ASSIGN(MeasuredCollectives m, read_collective_measurements("all_reduce.log"));
 //   for (const CollectiveMeasurements& curve : m.curves) ...
 //
-// Formats, told apart by content:
+// Formats, recognized by content:
 //   nccl-tests      text, old and new columns, several collectives in one log; the out-of-place times
 //   nccl-tests      JSON (-J)
 //   PARAM comms     log with COMMS-RES lines; the median latency
@@ -26,18 +26,18 @@ struct CollectiveSample {
   double message_bytes = 0;  // `size` of nccl-tests
   double time_us = 0;
   DType dtype = DType::unknown;
-  std::uint32_t hash = 0;  // row_hash() of what identifies the row; 0: none was made
+  std::uint32_t hash = 0;  // row_hash() of the identifying cells; 0: not computed
 };
 
 // All measurements of one collective on one group of ranks.
 struct CollectiveMeasurements {
-  std::string platform;  // as the file names it; empty if it does not
+  std::string platform;  // from the file; empty if it does not name one
   std::string gpu;
   std::string interconnect;
   CollectiveOp collective = CollectiveOp::unknown;
   std::uint32_t n_nodes = 1, gpus_per_node = 1, n_ranks = 1;
   std::vector<CollectiveSample> samples;
-  std::vector<std::string> sources;  // which run or project; without repeats
+  std::vector<std::string> sources;  // runs or projects, without repeats
 
   // "a100_sxm/all_reduce/8", "azure/all_reduce/2x8": ranks of one node, or nodes x ranks of each.
   [[nodiscard]] std::string name() const;
@@ -57,7 +57,8 @@ struct MeasuredCollectives {
   void add(MeasuredCollectives other);
 };
 
-// What a log may leave out. A value given here wins over the log; other ranks than it lists are an error.
+// Values that a log may not state. A value given here overrides the log; a number of ranks that contradicts its list of
+// ranks is an error.
 struct MeasurementContext {
   CollectiveOp collective = CollectiveOp::unknown;
   std::uint32_t n_ranks = 0, gpus_per_node = 0;
@@ -66,7 +67,8 @@ struct MeasurementContext {
 
 [[nodiscard]] Result<MeasuredCollectives> read_collective_measurements(
     const std::filesystem::path& file, const MeasurementContext& context = {});
-// The same from text that was printed; `name` stands for it in errors and may name the collective ("all_gather_perf.log").
+// Parses text that a program printed. `name` identifies the text in errors and may name the collective
+// ("all_gather_perf.log").
 [[nodiscard]] Result<MeasuredCollectives> parse_collective_measurements(
     std::string_view printed, const std::string& name, const MeasurementContext& context = {});
 

@@ -18,24 +18,24 @@
 namespace stepcast {
 namespace {
 
-// Rows beyond so many say nothing more; they are thinned evenly.
+// More rows than this add no information; they are thinned evenly.
 constexpr std::size_t kMostRows = 400;
-// Weights of what holds parameters where rows do not: per squared distance in ln.
+// Weights of the prior of parameters that rows do not determine: per squared distance in ln.
 constexpr double kPrior = 0.001, kNetworkPrior = 0.02;
-// Learned corrections: rows from which there are any, the largest error that is learned, resolution of leaves, parts of
-// the models of which one is held out for the band.
+// Learned corrections: fewest rows, largest error that is learned, resolution of leaves, and folds of models for the band
+// (one fold is held out at a time).
 constexpr std::size_t kLeastLayers = 200;
 constexpr double kMostLearned = 1, kLayerLeafScale = 4e-3;
 constexpr std::size_t kLayerFolds = 4;
-// Rows over several nodes are few.
+// Rows over several nodes are few and get this weight.
 constexpr double kWeightOfNodes = 3;
-// Per expert: layers with fewer do not count for the band.
+// Tokens per expert. Layers with fewer are ignored for the band.
 constexpr double kTokensOfTraining = 128;
 // Dispatch was measured with tokens in fp8, combine in 16 bit.
 constexpr double kDispatchBytes = 1, kCombineBytes = 2;
 constexpr std::int64_t kGpusOfNode = 8;
-// How often an SM copies what goes to another node, beside its copies inside nodes: once on its way there, twice on its way
-// back, where it is summed up on both sides (DeepEP, internode.cu). What is expected of rows that do not say.
+// Copies by an SM of a token for another node, in addition to copies inside nodes: one in dispatch, two in combine, which
+// sums on both sides (DeepEP, internode.cu). Default for rows that do not say.
 constexpr double kCopiesOfDispatch = 1, kCopiesOfCombine = 2;
 
 template <class Row>
@@ -47,7 +47,7 @@ std::vector<const Row*> thinned(std::vector<const Row*> rows) {
   return out;
 }
 
-// A parameter that is searched for: over its logarithm, from `start`, inside bounds.
+// A parameter of the search: its logarithm, within bounds, from `start`.
 template <class Rates>
 struct Searched {
   double Rates::*member;
@@ -75,7 +75,7 @@ Rates to_rates(std::span<const Searched<Rates>> searched, std::span<const double
   return rates;
 }
 
-// The rates of least `loss`, which is over the logarithms of what is searched.
+// The rates with the least `loss`, a function of the logarithms of the parameters.
 template <class Rates>
 Rates search(std::span<const Searched<Rates>> searched, const Rates& rates,
              const std::function<double(std::span<const double>)>& loss) {
@@ -120,13 +120,13 @@ ExpertLayer work_of(const MeasuredExpertLayer& layer) {
   return work;
 }
 
-// Sizes of one model, which are held out together.
+// The fold of a layer. All sizes of one model share a fold.
 std::size_t fold_of(const MeasuredExpertLayer& m) {
   const auto sizes = static_cast<std::uint64_t>(m.hidden_size * 131 + m.expert_ffn_size * 31 + m.n_experts);
   return (sizes * 0x9e3779b97f4a7c15ULL >> 33U) % kLayerFolds;
 }
 
-// ln(measured / form) of some layers, and what it is learned over.
+// ln(measured / form) of layers, and their features.
 struct LayerTable {
   std::vector<float> features, targets, weights;
 
@@ -135,7 +135,7 @@ struct LayerTable {
     targets.push_back(static_cast<float>(std::clamp(log_error, -kMostLearned, kMostLearned)));
     weights.push_back(1);
   }
-  // Nothing without XGBoost.
+  // Returns null without XGBoost.
   [[nodiscard]] std::shared_ptr<const GradientTrees> learn() const {
     constexpr std::size_t kFeatures = ExpertFeatures{}.size();
     if (targets.size() < kLeastLayers) return nullptr;
@@ -161,13 +161,13 @@ double learned_ln(const GradientTrees& trees, const ExpertLayer& work) {
   return sum;
 }
 
-// Learns what the form leaves of all layers, and the bands of layers of models that were held out, and of single layers.
+// Learns the residual of the form over all layers, and sets the bands of layers of held-out models and of single layers.
 void learn_rest(ExpertRates& rates, std::span<const MeasuredExpertLayer* const> rows,
                 const DeviceFigures& figures) {
   struct Layer {
     ExpertLayer work;
     double log_error = 0, per_expert = 0;
-    std::array<std::size_t, 2> fold{};  // of its model, of itself
+    std::array<std::size_t, 2> fold{};  // of its model, of the layer
   };
   std::vector<Layer> layers;
   LayerTable all;
@@ -186,7 +186,8 @@ void learn_rest(ExpertRates& rates, std::span<const MeasuredExpertLayer* const> 
       for (const Layer& layer : layers)
         if (layer.fold[by] != fold) others.add(layer.work, layer.log_error);
       const auto trees = others.learn();
-      // Sizes of training: with few tokens per expert libraries at times choose kernels that are several times too slow.
+      // Only sizes of training: with few tokens per expert, libraries sometimes choose kernels that are several times too
+      // slow.
       for (const Layer& layer : layers)
         if (layer.fold[by] == fold && layer.per_expert >= kTokensOfTraining)
           errors.push_back(layer.log_error - (trees ? learned_ln(*trees, layer.work) : 0));
@@ -293,7 +294,7 @@ ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, 
 void borrow_network_rates(std::span<ExchangeRates> measured) {
   for (ExchangeRates& rates : measured) {
     if (rates.over_nodes) continue;
-    // Geometric means; what an SM hands on relative to what it copies inside a node.
+    // Geometric means. handed_on: rate at which an SM forwards tokens relative to its copies inside a node.
     double n = 0, share = 0, congestion = 0, handed_on = 0, startup = 0;
     for (const ExchangeRates& other : measured) {
       if (!other.over_nodes || other.combine != rates.combine) continue;

@@ -26,7 +26,7 @@ Status check_needed(const CsvRows& rows, std::initializer_list<std::string_view>
   return Ok{};
 }
 
-// "balanced" or "power_law_1.2".
+// Parses "balanced" or "power_law_1.2".
 Result<ExpertLoad> load_of(const CsvRows& rows) {
   std::string text{rows.cell("token_distribution")};
   constexpr std::string_view kPowerLaw = "power_law_";

@@ -1,4 +1,4 @@
-// Measured expert layers and token exchanges (docs/kernels.md lists the columns).
+// Measured expert layers and all-to-alls of tokens (docs/kernels.md lists the columns).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// A whole expert layer of one rank, the busiest of its group: sorting of tokens, up, activation, down, weighted sum.
+// An expert layer on the busiest rank of its group: sorting of tokens, up, activation, down, weighted sum.
 struct MeasuredExpertLayer {
   std::string gpu;
   DType dtype = DType::bf16;
@@ -22,7 +22,7 @@ struct MeasuredExpertLayer {
   std::int64_t expert_tensor_parallel = 1, expert_parallel = 1;
   bool gated = true;
   ExpertLoad load;
-  double busiest = 1;  // visits of this rank over the mean of the group, as the load says
+  double busiest = 1;  // visits of this rank relative to the group mean, from the load
   double time_us = 0;
   std::uint32_t line = 0;
 };
@@ -40,16 +40,16 @@ struct ExpertMeasurements {
   std::vector<MeasuredExchange> exchanges;
 };
 
-// What the header of a file says it holds.
+// Whether the header of a file is one of these.
 [[nodiscard]] bool looks_like_expert_layers(std::string_view text);
 [[nodiscard]] bool looks_like_expert_exchanges(std::string_view text);
 
-// Adds the rows of a CSV text of either kind. Errors: a header of neither, a cell that is no number, top-k above the
-// number of experts, more ranks than experts.
+// Adds the rows of a CSV text of either kind. Errors: a header of neither kind, a cell that should be a number and is not,
+// top-k above the number of experts, more ranks than experts.
 [[nodiscard]] Status parse_expert_measurements(std::string_view text, const std::string& name,
                                                ExpertMeasurements& out);
 [[nodiscard]] Status read_expert_measurements(const std::filesystem::path& file, ExpertMeasurements& out);
-// All files of a folder that hold some; the others are passed over.
+// Reads all files of a folder with a matching header; other files are ignored.
 [[nodiscard]] Result<ExpertMeasurements> read_expert_measurements_in(const std::filesystem::path& folder);
 
 }  // namespace stepcast

@@ -17,22 +17,23 @@ namespace {
 
 constexpr std::size_t kParameters = kMostGenericTerms + 1;
 constexpr double kPriorPrecision = 8;     // of each parameter around the analytic model
-constexpr double kRobustResidual = 0.05;  // ln; residuals count linearly from here on
+constexpr double kRobustResidual = 0.05;  // ln; larger residuals count linearly
 constexpr double kFitVariance = 0.01;     // of ln(measured / model) inside of one device; assumed
-// The same for few rows: with 20 points of a GPU better than 0.01 and 0.02.
+// Variance for adapting to few rows: with 20 points of a GPU better than 0.01 and 0.02.
 constexpr double kAdaptVariance = 0.005;
-// Errors of neighbouring shapes are alike: so many rows of one device say something of their own. Terms that
-// its rows hardly vary stay near 0 then.
+// Neighbouring shapes have similar errors: the rows of one device count as at most this number of independent ones. Terms
+// that its rows hardly vary then stay near 0.
 constexpr double kIndependentRows = 100;
 constexpr double kLargestStep = 0.7;
 constexpr double kAdaptedBandWidening = 1.15;  // few points leave the parameters uncertain; assumed
 constexpr std::size_t kFewestRowsOfDevice = 30, kMostRowsOfDevice = 3000;
 constexpr double kLeastBand = 0.03;
-constexpr double kUnseenBandWidening = 1.25;    // coverage when a GPU of the neusight_train files is left out
+constexpr double kUnseenBandWidening =
+    1.25;  // from the coverage when a GPU of the neusight_train files is left out
 constexpr double kLeastBandOfFewDevices = 0.2;  // ln; families that one or two GPUs measured; assumed
 constexpr double kMostUsualLogFloor = 3.0;      // 20 us: where the fit starts if all rows are long
 
-// Small and slow to learn: what they find on some GPUs has to hold on others.
+// Few, slowly learned trees: what they learn on some GPUs must be valid on others.
 constexpr detail::BoosterOptions kTreeOptions{.rounds = 120,
                                               .depth = 4,
                                               .learning_rate = 0.08,
@@ -44,13 +45,13 @@ constexpr int kTreePasses = 2;
 constexpr double kLargestTarget = 1;
 constexpr double kLeafScale = 1e-3;
 
-// One row as the fit sees it.
+// One row as input of the fit.
 struct Point {
   GenericTerms terms{};
-  double analytic_us = 0, kernel_floor_us = 0;  // time and the floor that is in it
+  double analytic_us = 0, kernel_floor_us = 0;  // time, and the floor included in it
   double log_us = 0;                            // measured
   double share_of_bound = 0;                    // bound over measured
-  double log_trees = 0;                         // what they say
+  double log_trees = 0;                         // prediction of the trees
   KernelFeatureSet set = KernelFeatureSet::none;
   GenericFeatures features{};  // of operations on matrix units
 };
@@ -77,8 +78,8 @@ double log_model(const GenericParameters& parameters, const Point& p) {
   return p.log_trees + std::log(generic_time_us(parameters, p.terms, p.analytic_us, p.kernel_floor_us));
 }
 
-// Most likely parameters: Gauss-Newton on ln(measured / model) with absolute errors beyond the robust scale,
-// around `centre` with `precision` (row by row).
+// Maximum a posteriori parameters: Gauss-Newton on ln(measured / model) with absolute errors beyond the robust scale, with a
+// prior around `centre` with `precision` (row by row).
 GenericParameters fit_parameters(std::span<const Point> points, const GenericParameters& centre,
                                  std::span<const double> precision, double variance, int iterations) {
   GenericParameters theta = centre;
@@ -128,7 +129,7 @@ std::vector<double> inverse(std::vector<double> matrix) {
   return detail::cholesky_inverse(matrix, kParameters);
 }
 
-// A residual and what it counts: all devices alike.
+// A residual and its weight. Every device has the same total weight.
 struct Residual {
   double log_ratio, weight;
 };
@@ -147,7 +148,7 @@ GenericBand band_of(std::vector<Residual> residuals) {
   return {std::min(quantile(0.1), -kLeastBand), std::max(quantile(0.9), kLeastBand)};
 }
 
-// What the parameters leave over on all devices together, as trees.
+// Trees on the residuals of all devices together.
 Result<GradientTrees> learn_trees(const std::map<std::string, std::vector<Point>>& group,
                                   const GenericKernel& kernel, std::size_t n_features) {
   std::vector<float> rows, targets, weights;
@@ -177,7 +178,7 @@ std::string group_name(std::string_view family, std::string_view dtype, Directio
   return fmt::format("generic/{}/{}/{}", family, dtype, to_string(direction));
 }
 
-// Where fits of floors start: devices of which only long rows were measured say nothing about theirs.
+// Start value of the floors. Devices with only long rows do not determine theirs.
 double usual_floor(const Group& group) {
   double least = kMostUsualLogFloor;
   for (const auto& [device, points] : group) {
@@ -185,13 +186,13 @@ double usual_floor(const Group& group) {
     for (const Point& p : points) times.push_back(p.log_us);
     const auto low = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 50);
     std::nth_element(times.begin(), low, times.end());
-    // The shortest rows still do some work.
+    // Even the shortest rows do some work.
     least = std::min(least, *low - std::log(2.0));
   }
   return std::max(0.0, least);
 }
 
-// Of the fastest hundredth: single rows may be mistakes.
+// The bound of the fastest hundredth, because single rows may be wrong.
 double nearest_bound(const std::vector<Point>& points) {
   std::vector<double> shares;
   for (const Point& p : points) shares.push_back(p.share_of_bound);
@@ -202,13 +203,13 @@ double nearest_bound(const std::vector<Point>& points) {
 
 using Places = std::map<std::string, DevicePlace>;
 
-// One record in the making.
+// A record during its fit.
 struct Family {
   GenericKernel kernel;
   Group points;
 };
 
-// Parameters of every device, trees on what is left of all together, parameters again.
+// Fits the parameters of every device, then trees on the residuals of all devices, then the parameters again.
 Status fit_family(Family& family, const Places& places) {
   GenericKernel& kernel = family.kernel;
   kernel.log_usual_floor = rounded_coefficient(usual_floor(family.points));
@@ -238,8 +239,8 @@ Status fit_family(Family& family, const Places& places) {
   return Ok{};
 }
 
-// Bandwidth is bandwidth: what streams does so in any type. GPUs that were measured in half types alone lend
-// their factors, but not their floor, which is of the host and of the way of measuring.
+// Bandwidth does not depend on the type. GPUs that were measured only in half types lend their factors. They do not lend
+// their floor, which depends on the host and the method of measurement.
 void lend_devices(const GenericKernel& lender, GenericKernel& borrower) {
   for (GenericKernel::Measured m : lender.devices) {
     const bool known = std::ranges::any_of(
@@ -250,15 +251,15 @@ void lend_devices(const GenericKernel& lender, GenericKernel& borrower) {
   }
 }
 
-// The family as it would be if `device` had never been measured: its rows are missing from parameters, floors
-// and trees alike. `lender`: as of lend_devices(), or nothing.
+// The family without `device`: its rows are missing from parameters, floors and trees. `lender`: see lend_devices(), or
+// null.
 Result<Family> without(const Family& family, const std::string& device, const Places& places,
                        const GenericKernel* lender) {
   Family others;
   others.kernel.family = family.kernel.family;
   others.kernel.dtype = family.kernel.dtype;
   others.kernel.direction = family.kernel.direction;
-  // Where nothing is left, where the fit of the device itself started.
+  // Without other devices, the start value of this device's fit.
   others.kernel.log_usual_floor = rounded_coefficient(usual_floor(family.points));
   others.points = family.points;
   others.points.erase(device);
@@ -273,7 +274,7 @@ Result<Family> without(const Family& family, const std::string& device, const Pl
   return others;
 }
 
-// Leaves out every device in turn. Returns the mean absolute error in percent, all devices counting alike.
+// Leaves out every device in turn. Returns the mean absolute error in percent with equal weight for all devices.
 Result<double> measure_bands(Family& family, const Places& places, const GenericKernel* lender) {
   GenericKernel& kernel = family.kernel;
   std::vector<Residual> unseen, inside;
@@ -284,7 +285,7 @@ Result<double> measure_bands(Family& family, const Places& places, const Generic
     std::vector<Point> held_out = points;
     for (Point& p : held_out)
       p.log_trees = others.kernel.trees ? tree_correction(*others.kernel.trees, p.features) : 0;
-    // As a device that the others' trees are adapted to.
+    // Treated as a device to which the trees of the others are adapted.
     GenericParameters centre{};
     centre[0] = kernel.log_usual_floor;
     const double repeats = std::max(1.0, static_cast<double>(held_out.size()) / kIndependentRows);
@@ -300,7 +301,7 @@ Result<double> measure_bands(Family& family, const Places& places, const Generic
   }
   kernel.unseen = band_of(std::move(unseen));
   kernel.inside = band_of(std::move(inside));
-  // Some GPUs are no sample of all GPUs.
+  // The measured GPUs are not a random sample of all GPUs.
   kernel.unseen.low *= kUnseenBandWidening;
   kernel.unseen.high *= kUnseenBandWidening;
   if (kernel.devices.size() < 3) {
@@ -314,7 +315,7 @@ Result<double> measure_bands(Family& family, const Places& places, const Generic
   return mape;
 }
 
-// Keeps evenly spread points: more of them say nothing new about a handful of parameters.
+// Keeps evenly spread points: more add no information on a handful of parameters.
 void thin_out(std::vector<Point>& points) {
   if (points.size() <= kMostRowsOfDevice) return;
   std::vector<Point> kept;
@@ -342,7 +343,7 @@ Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices) {
       const auto point = point_of(*row, model);
       if (!point) continue;
       const Operation& op = row->operation;
-      // Lookups depend on how often rows repeat, which no file of kernels says.
+      // Lookup times depend on how often rows repeat, which files of kernels do not say.
       if (std::holds_alternative<LookupShape>(op.shape)) continue;
       Family& family = families[group_name(generic_family(op), dtype_class(op.dtype), op.direction)];
       family.kernel.family = generic_family(op);

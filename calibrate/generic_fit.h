@@ -1,12 +1,12 @@
-// Fits kernel models that answer for GPUs nobody measured, from measurements of several others; and narrows
-// them down to one GPU with a few measured rows of it.
+// Fits kernel models for unmeasured GPUs from measurements of several other GPUs, and adapts them to one GPU from a few
+// measured rows.
 //
 //   STEPCAST_ASSIGN(GenericFit generic, fit_generic_models(measured));  // V100, T4, A100, ...
 //   KernelModel{h100, generic.records}.estimate(operation);             // H100, from figures of the device only
 //   STEPCAST_ASSIGN(auto records, adapt_generic_models(generic.records, twenty_rows, h100));
 //   KernelModel{h100, records}.estimate(operation);                     // H100 with 20 measured points
 //
-// The records are those of cost/generic_kernel.h, of no device before and of the device after adapting.
+// The records are those of cost/generic_kernel.h. Adapting adds the device to them.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,9 @@
 
 namespace stepcast {
 
-// Fewer rows of an operation family than this are better used to adapt a generic model than to fit a new one: of products,
-// attention and convolutions, and of what only streams, whose reference has three constants.
+// With fewer rows of an operation family than this, adapting a generic model is better than fitting a new one. The first
+// number is for GEMMs, attention and convolutions; the second for streaming operations, with three constants in the
+// reference.
 inline constexpr std::size_t kFewMatrixRows = 24, kFewStreamingRows = 8;
 
 struct MeasuredDevice {
@@ -30,7 +31,7 @@ struct MeasuredDevice {
   std::vector<const KernelMeasurement*> rows;  // all of this device
 };
 
-// How well one record did when every device was left out in turn.
+// Errors of one record when every device is left out in turn.
 struct GenericFitNote {
   std::string record;  // "generic/gemm/fp32/forward"
   std::vector<std::string> devices;
@@ -46,12 +47,12 @@ struct GenericFit {
 // True if one of the records is for the family, class of element types and direction of the operation.
 [[nodiscard]] bool has_generic_model(std::span<const ModelRecord> records, const Operation& operation);
 
-// A record for every family, class of element types and direction that a device measured. Rows
-// faster than the bound of their device are left out. The same input gives the same records.
+// Fits a record for every measured family, class of element types and direction. Rows faster than the bound of their device
+// are left out. The same input gives the same records.
 [[nodiscard]] Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices);
 
-// The records of `generic` that `rows` can say something about, moved to what they say as far as their number
-// allows; the others unchanged. `rows`: of `device`, any number.
+// Returns `generic` with the records adapted to `rows` that these determine, as far as the number of rows allows; other
+// records are unchanged. `rows`: any number, all of `device`.
 [[nodiscard]] Result<std::vector<ModelRecord>> adapt_generic_models(
     std::span<const ModelRecord> generic, std::span<const KernelMeasurement* const> rows,
     const Device& device);

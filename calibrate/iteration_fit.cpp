@@ -17,13 +17,13 @@
 namespace stepcast {
 namespace {
 
-// How far apart a good model and a clean run are, in ln. Assumed.
+// Typical difference between a good model and a clean run, ln. Assumed.
 constexpr double kNoise = 0.03;
-// Beyond so many times that, errors count linearly. Assumed.
+// Errors beyond this multiple of kNoise count linearly. Assumed.
 constexpr double kRobustSigmas = 1.5;
-// A factor is left alone if the steps leave more than this of its prior uncertainty.
+// A factor is not fitted if more than this share of its prior uncertainty remains.
 constexpr double kMostUncertain = 0.85;
-constexpr double kStep = 0.02;  // of a derivative, in ln
+constexpr double kStep = 0.02;  // for derivatives, in ln
 constexpr int kIterations = 12;
 
 // Predicts all steps under given assumptions.
@@ -31,7 +31,7 @@ class Steps {
  public:
   explicit Steps(std::span<const MeasuredStep> steps) : steps_(steps) {}
 
-  // [step] -> predicted ms; 0 where it cannot be.
+  // [step] -> predicted ms; 0 if the step cannot be predicted.
   std::vector<double> predict(const StepAssumptions& assumptions,
                               std::vector<std::string>* skipped = nullptr) {
     std::vector<double> result(steps_.size(), 0.0);
@@ -94,8 +94,8 @@ StepAssumptions moved(const StepAssumptions& start, std::span<const FittedFactor
   return a;
 }
 
-// Which factors the steps say something about: of the others, what is known afterwards is hardly more than the prior.
-// With derivatives J of ln(time), the covariance afterwards is (J^T J / noise^2 + prior^-2)^-1.
+// The factors that the steps determine. For the others the posterior hardly differs from the prior. With derivatives J of
+// ln(time), the posterior covariance is (J^T J / noise^2 + prior^-2)^-1.
 std::vector<FittedFactor> determined(Steps& all, const StepAssumptions& start,
                                      const std::vector<double>& predicted, IterationFit& fit) {
   const std::span<const FittedFactor> factors = fitted_factors();

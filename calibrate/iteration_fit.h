@@ -1,10 +1,10 @@
-// Fits a handful of global factors of the step model to measured steps, for a user who has a few.
+// Fits a few global factors of the step model to measured steps of a user.
 //
-// Kernels and collectives are learned from their own measurements; what steps may still say is by how much
-// all products, those in fp8, memory-bound kernels, attention and transfers of a machine are off together, and all
-// kernels that nobody measured on its device. Each factor is held near 1 by a prior, as wide as what the price
-// rests on is uncertain. A factor that the runs cannot tell from the others stays 1 and is named. Single runs that
-// no model explains (stragglers, allocator retries) pull little: beyond a few percent the loss is linear.
+// Kernels and collectives have their own measurements. Steps can still show a common error of all GEMMs, of fp8 GEMMs, of
+// memory-bound kernels, of attention and of transfers of a machine, and of all kernels without measurements on the device. A
+// prior keeps each factor near 1; its width is the uncertainty of the price. A factor that the runs do not determine stays 1
+// and is named. Runs that no model explains (stragglers, allocator retries) have little effect: beyond a few percent the
+// loss is linear.
 #pragma once
 
 #include <span>
@@ -28,26 +28,26 @@ struct MeasuredStep {
 
 struct IterationFit {
   StepAssumptions assumptions;
-  std::size_t n = 0;                       // steps that could be predicted
+  std::size_t n = 0;                       // steps with a prediction
   double mape_before = 0, mape_after = 0;  // percent, on the steps themselves
   double median_before = 0, median_after = 0;
   std::vector<std::string> skipped;            // "run 3: the reason"
-  std::vector<std::string_view> undetermined;  // factors that these steps cannot tell apart from the others
+  std::vector<std::string_view> undetermined;  // factors that these steps do not determine
 };
 
 // The factors that may be fitted.
 struct FittedFactor {
   std::string_view name;
   double StepAssumptions::*member;
-  double prior_sd;  // of its logarithm, before anything was measured. Assumed
+  double prior_sd;  // standard deviation of its logarithm in the prior. Assumed
 };
 [[nodiscard]] std::span<const FittedFactor> fitted_factors();
 
-// From `start`, which is what the platform already says. An error if no step can be predicted.
+// Fits from `start`, the assumptions of the platform. An error if no step can be predicted.
 [[nodiscard]] Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps,
                                                   const StepAssumptions& start = {});
 
-// As a record of a platform file, which TrainingKernels and StepPricer read.
+// The factors as a record of a platform file, which TrainingKernels and StepPricer read.
 [[nodiscard]] ModelRecord step_factors_record(const StepAssumptions& assumptions);
 
 }  // namespace stepcast

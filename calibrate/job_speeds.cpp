@@ -14,9 +14,9 @@
 namespace stepcast {
 namespace {
 
-// Host time in common from which on it says how fast a job's host was: assumed, some dozen operators.
+// Least host time in common that determines the speed of a job's host. Assumed; some dozen operators.
 constexpr double kLeastSharedUs = 100;
-// Medians and factors settle to four digits within a few rounds.
+// Medians and factors converge to four digits within a few rounds.
 constexpr int kRounds = 8;
 
 // The occurrences of one operator or call in one job.

@@ -1,4 +1,4 @@
-// How fast the host was in each of several recorded jobs, told by the operators and calls that they have in common.
+// Host speeds of several recorded jobs, from their common operators and calls.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace stepcast {
 
-// [job] Host time over that of the median job for the same operators and calls, 1.2: a fifth slower. 1 for a job that has none in
-// common with the others. Typical times of operators are medians over jobs, so that one slow job moves none of them.
+// [job] Host time over that of the median job for the same operators and calls; 1.2 is a fifth slower. 1 for a job without
+// common operators. Typical times of operators are medians over jobs, so that one slow job moves none of them.
 [[nodiscard]] std::vector<double> job_speeds(std::span<const OverheadSamples> jobs);
 
-// Half-width of the band of another job on that host, as a factor above 1 less 1: how far the host time of each job is off
-// what the others say, at the 80th percentile of future jobs. `left_out_us`: [job] what the others say of its host time;
-// `recorded_us`: its host time. 0 without jobs.
+// Half-width of the band of another job on that host, as a factor minus 1: error of the host time of each job when predicted
+// from the others, at the 80th percentile for future jobs. `left_out_us`: [job] host time predicted from the others;
+// `recorded_us`: [job] recorded host time. 0 without jobs.
 [[nodiscard]] double job_band(std::span<const double> left_out_us, std::span<const double> recorded_us);
 
 }  // namespace stepcast

@@ -18,7 +18,7 @@
 namespace stepcast {
 namespace {
 
-// Seeds of different records must not be alike.
+// Returns a different seed for each record name.
 std::uint64_t seed_of(std::string_view name, std::uint64_t seed) {
   std::uint64_t hash = seed ^ 0x9e3779b97f4a7c15ULL;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -37,7 +37,7 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
     const double us = row.time.value();
     if (!(us > 0) || !std::isfinite(us)) continue;
     if (kernel_feature_set_of(row.operation) == KernelFeatureSet::none) continue;
-    // Faster than the device can be: broken rows would teach the model to be so, too.
+    // Rows faster than the device allows are broken and would teach the model to be too fast.
     if (us < analytic.lower_bound(row.operation).value()) continue;
     detail::KernelRows& group =
         groups[kernel_record_name(families[i], row.operation.dtype, row.operation.direction)];
@@ -51,7 +51,7 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
   std::vector<std::pair<std::string, const detail::KernelRows*>> jobs;
   for (const auto& [name, group] : groups) jobs.emplace_back(name, &group);
   std::vector<std::optional<detail::TrainedKernel>> trained(jobs.size());
-  // The largest first, so that no thread is left with them at the end.
+  // Largest jobs first, so that no thread ends with a large one.
   std::vector<std::size_t> order(jobs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
@@ -72,7 +72,7 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
     record.kind = kKernelRecordKind;
     record.device = device.name;
     record.parameters = t->kernel.write();
-    // Siblings of the device may use the record: same units, other memory or clock.
+    // Related devices may use the record: same units, other memory or clock.
     if (!device.architecture.empty()) record.parameters.add("architecture", JsonValue{device.architecture});
     record.provenance.source = FigureSource::fitted;
     record.provenance.n_rows = t->note.n_rows;

@@ -18,7 +18,7 @@ struct KernelFitOptions {
   unsigned threads = 2;
 };
 
-// What was chosen for one model and how well the candidates did in the inner cross-validation.
+// The model chosen for one record, and the errors of the candidates in the inner cross-validation.
 struct KernelFitNote {
   std::string record;  // name of the ModelRecord
   std::size_t n_rows = 0;
@@ -33,13 +33,13 @@ struct KernelFitNote {
 struct KernelFit {
   std::vector<ModelRecord> records;
   std::vector<KernelFitNote> notes;
-  std::string problem{};  // why no trees were among the candidates, and what to install; empty: they were
+  std::string problem{};  // why trees were not among the candidates, and what to install; empty: they were
 };
 
-// All rows must be of `device`, and all of one family, type and direction of one regime (join_regimes in
-// kernel_measurements.h). One record per operation family, dtype and direction present in `rows`,
-// chosen by cross-validation inside `rows` with intervals from held-out residuals. The same rows, device and
-// seed give the same records whatever the number of threads.
+// Fits one record for each operation family, dtype and direction in `rows`. Models are chosen by cross-validation inside
+// `rows`; intervals come from held-out residuals. All rows must be of `device`, and rows of one family, type and direction
+// of one regime (join_regimes in kernel_measurements.h). The same rows, device and seed give the same records for any number
+// of threads.
 [[nodiscard]] Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows,
                                                   const Device& device, const KernelFitOptions& options = {});
 

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr auto kRegimeNames = names<Regime>(
     {{Regime::unstated, "unstated"}, {Regime::burst, "burst"}, {Regime::sustained, "sustained"}});
 
-// `n` is an extent of a matrix product and, behind the times, the number of repetitions.
+// `n` is an extent of a GEMM before the time columns, and the number of repetitions after them.
 void tell_repetitions(CsvRows& rows) {
   const std::size_t time = rows.find("time_us");
   if (time == kNoColumn) return;
@@ -36,7 +36,7 @@ void tell_repetitions(CsvRows& rows) {
     if (rows.columns()[i] == "n") rows.rename(i, "n_repetitions");
 }
 
-// The layout that the header means; nullptr if it is none of kernels.
+// The layout that the header matches; nullptr if it does not list kernels.
 const detail::KernelLayout* layout_of(CsvRows& rows) {
   for (const detail::KernelLayout& layout : detail::kernel_layouts()) {
     if (!layout.is_meant(rows)) continue;
@@ -54,7 +54,7 @@ Error unknown_header(const std::string& name) {
           "other layouts)");
 }
 
-// Adds the rows of `text` as file number `file`; nothing and false where the header is of something else.
+// Adds the rows of `text` as file number `file`. Returns false without adding any if the header is not that of kernels.
 Result<bool> read_into(std::string_view text, const std::string& name, KernelMeasurements& out) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   const detail::KernelLayout* layout = layout_of(rows);
@@ -69,9 +69,9 @@ Result<bool> read_into(std::string_view text, const std::string& name, KernelMea
   return true;
 }
 
-// Of a time, that is of the kernel whatever timing adds: assumed, keeps times positive.
+// Least share of a time that remains after the timing overhead is subtracted. Assumed; keeps times positive.
 constexpr double kLeastOfTimed = 0.1;
-// Sustained rows have to reach this share of the largest extents of the others: assumed.
+// Sustained rows must reach this share of the largest extents of the other rows. Assumed.
 constexpr double kLeastReach = 0.25;
 
 using Sizes = std::array<double, 3>;
@@ -118,22 +118,22 @@ std::vector<SkippedRows> skipped_of(
   return skipped;
 }
 
-// Shapes that tell how one regime compares with the other, at least; of one knot of the ratio.
+// Comparing two regimes: fewest shapes with both, fewest shapes of a knot of the ratio, most knots.
 constexpr std::size_t kLeastPairs = 60, kPairsOfKnot = 20, kMostKnots = 12;
-// Runs that are shorter than this are not throttled; ratios beyond are of other software. Assumed.
+// Runs shorter than this are not throttled. Larger ratios than kMostOfClock come from other software. Assumed.
 constexpr double kUnthrottledUs = 50, kMostOfClock = 1.25;
 
-// Times of one record in both regimes, and how those of the one become those of the other.
+// Times of one record in both regimes, and the conversion from one regime to the other.
 struct RegimePair {
   struct Hash {
     std::size_t operator()(const Operation& o) const { return hash_of(o); }
   };
-  std::size_t to = 0;  // the regime that is wanted; 1: sustained
+  std::size_t to = 0;  // the wanted regime; 1: sustained
   std::array<std::unordered_map<Operation, double, Hash>, 2> times;
   bool other_software = false;
   std::vector<std::pair<double, double>> knots;  // ln us, ln(wanted / other)
 
-  // `carries`: rows may be carried over.
+  // `carries`: rows may be converted to the wanted regime.
   void compare(bool carries) {
     const std::size_t from = 1 - to;
     std::vector<std::pair<double, double>> both;
@@ -258,7 +258,8 @@ std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows) {
     if (pair != pairs.end())
       pair->second.times[m.regime == Regime::sustained ? 1 : 0].emplace(m.operation, m.time.value());
   }
-  // Long runs of products are forecast no better with carried rows, and steps of Blackwell worse (docs/kernels.md).
+  // Attention only: with converted rows, forecasts of long GEMM runs are no better and steps of Blackwell worse
+  // (docs/kernels.md).
   for (auto& [key, pair] : pairs) pair.compare(key.starts_with("attention/"));
   std::map<std::pair<std::string, std::string_view>, std::size_t> counts;
   std::erase_if(rows, [&](KernelMeasurement& m) {

@@ -1,8 +1,7 @@
 // Measured kernel times, read from CSV files of several layouts into one form.
 //
-// The layout is told by the header: the project's own (`gpu, op, direction, dtype, <shape columns>, time_us,
-// time_us_p10, time_us_p90, n, software`) and the headers of $STEPCAST_DATA/kernels. docs/kernels.md lists
-// the columns of each.
+// The header determines the layout: the stepcast schema (`gpu, op, direction, dtype, <shape columns>, time_us, time_us_p10,
+// time_us_p90, n, software`) or one of the headers of $STEPCAST_DATA/kernels. docs/kernels.md lists the columns of each.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +20,11 @@
 
 namespace stepcast {
 
-// How long the device had worked when a time was taken.
+// How long the device had been busy when a time was measured.
 enum class Regime : std::uint8_t {
   unstated,
-  burst,      // short repetitions, above the clock that the power limit sustains
-  sustained,  // runs of a second and more: the clock that training sees
+  burst,      // short repetitions, with clocks above those that the power limit sustains
+  sustained,  // runs of a second and more, with the clocks of training
 };
 [[nodiscard]] std::string_view to_string(Regime regime);
 [[nodiscard]] std::optional<Regime> parse_regime(std::string_view text);
@@ -33,14 +32,14 @@ enum class Regime : std::uint8_t {
 struct KernelMeasurement {
   Operation operation;
   std::string gpu;    // as written: "A100-SXM4-80GB"
-  std::string label;  // operator as the source calls it: "linear1", "bmm", "gemm"
+  std::string label;  // operator as named by the source: "linear1", "bmm", "gemm"
   Microseconds time;
   std::optional<Microseconds> p10, p90;
   Regime regime = Regime::unstated;
   bool carried = false;                               // by join_regimes(): measured in the other regime
   bool cold = false;                                  // caches were flushed before each repetition
   std::uint64_t n = 1;                                // repetitions behind the time
-  std::int64_t hidden_size = 0, sequence_length = 0;  // of the model, where the source has them; else 0
+  std::int64_t hidden_size = 0, sequence_length = 0;  // of the model if the source states them, else 0
   std::uint32_t file = 0;                             // index into KernelMeasurements::files
   std::uint32_t line = 0;                             // of that file, the header is line 1
   std::uint32_t hash = 0;                             // row_hash() of its cells and direction
@@ -54,54 +53,54 @@ struct SkippedRows {
 struct KernelMeasurements {
   std::vector<KernelMeasurement> rows;
   std::vector<std::filesystem::path> files;
-  std::vector<SkippedRows> skipped;  // rows that say no time, optimizer rows without counts, ...
+  std::vector<SkippedRows> skipped;  // rows without a time, optimizer rows without counts, ...
 };
 
-// One CSV file. Errors name the line and column: a missing column, a time that is not positive, a unit that
+// Reads one CSV file. Errors name the line and column: a missing column, a time that is not positive, a unit that
 // contradicts the header, a shape that does not fit the operation.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(const std::filesystem::path& path);
-// The same from memory; `name` stands for the file in messages.
+// Parses the text of a file. `name` identifies it in messages.
 [[nodiscard]] Result<KernelMeasurements> parse_kernel_measurements(std::string_view text,
                                                                    const std::string& name);
-// Files and folders; a folder stands for all its *.csv and *.csv.gz whose header is one of kernels, the
-// others are listed in `skipped`.
+// Reads files and folders. A folder means all its *.csv and *.csv.gz files; those without a header of kernels are listed in
+// `skipped`.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(
     const std::vector<std::filesystem::path>& paths);
 
-// What fitting and scoring do with measured rows before they look at a time: names, keys, and which of them
-// cannot be.
+// Steps before fitting and scoring: names, keys, and removal of impossible rows.
 
-// Clocks are read with jitter and peaks are nominal: a row is impossible below this share of the bound.
+// A row below this share of its bound is impossible. The margin allows for jitter of clocks and for nominal peaks.
 inline constexpr double kImpossibleShareOfBound = 0.95;
 
 [[nodiscard]] bool is_impossible(const KernelMeasurement& measurement, const AnalyticModel& device);
 
-// Takes impossible rows out. They are returned by gpu, label and direction with their number.
+// Removes impossible rows. Returns their number by gpu, label and direction.
 [[nodiscard]] std::vector<SkippedRows> remove_impossible_rows(std::vector<KernelMeasurement>& rows,
                                                               const AnalyticModel& device);
 
-// Takes off what timing added to each of the times.
+// Subtracts the overhead of timing from each time.
 void take_off_timing(std::vector<KernelMeasurement>& rows, Microseconds timing);
 
-// Leaves rows of one regime for each family, type and direction, as both together would say two things about
-// one shape: the sustained ones, for a step is one long run, unless they reach less than a quarter of the
-// extents of the others. `rows`: of one device. Those taken out are returned as above.
+// Keeps rows of one regime for each family, type and direction, because two regimes give two times for one shape. Sustained
+// rows are kept, since a step is one long run, unless they reach less than a quarter of the extents of the other rows.
+// `rows`: all of one device. Returns the removed rows, as remove_impossible_rows() does.
 std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows);
 
-// The same, but rows of attention in the other regime whose shape has none of the wanted one stay: their times are carried
-// over by the ratio of shapes that were measured both ways, along the time that they take. Rows that are longer in every length
-// by what no clock explains are of other software: then the short runs stay, and the long ones are taken out.
+// The same, except that attention rows of the other regime are kept if no wanted row has their shape. Their times are scaled
+// by the ratio between the regimes, a function of time, from shapes measured in both. Runs shorter
+// than 50 us are not throttled: if their times differ by more than clocks explain, the sustained rows come from other
+// software and are removed.
 std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows);
 
-// "A100-SXM4-80GB/linear1/backward": how reports call the rows of one operator.
+// The name of the rows of one operator in reports, for example "A100-SXM4-80GB/linear1/backward".
 [[nodiscard]] std::string kernel_set_name(const KernelMeasurement& measurement);
 
-// "gemm/fp16/forward": the rows that one model is fitted to, which is what its record is called.
+// Name of the record that is fitted to rows like this one, for example "gemm/fp16/forward".
 [[nodiscard]] std::string kernel_record_key(const Operation& operation);
 
-// The family of the record that each row is fitted to: that of its operation, but where several were measured that
-// narrow_family_of() tells apart (attention by several kernels, copies of pinned and of pageable memory), each has a record of
-// its own, and the one of most rows, or of those with no narrow family, the record that answers for all.
+// The record family of each row: usually the family of its operation. If several narrow families were measured
+// (narrow_family_of(): attention by kernel, copies of pinned and of pageable memory), each has a record. The one with most
+// rows, or of rows without a narrow family, is then the record for all others.
 [[nodiscard]] std::vector<std::string_view> record_families(std::span<const KernelMeasurement> rows);
 
 }  // namespace stepcast

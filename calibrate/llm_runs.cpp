@@ -31,19 +31,20 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// What published rows of a framework mean by what they do not say.
+// Defaults of a framework for settings that its published rows do not state.
 struct UnsaidHabits {
   Framework of = Framework::unknown;
   bool selects_operators = false;       // "selective" recomputation is per operator
   std::int64_t interleaved_stages = 0;  // virtual stages of an interleaved schedule; 0: not known
   std::string_view
-      splits_by_ranks_until{};  // releases that cut a batch into as many micro-batches as pipeline ranks; empty: none
-  bool words_name_kernels = false;  // framework, type and note say what was compiled, scaled and overlapped
+      // releases that split a batch into as many micro-batches as there are pipeline ranks; empty: none
+      splits_by_ranks_until{};
+  bool words_name_kernels = false;  // framework, type and note state compilation, scaling and overlap
   AttentionMethod attention = AttentionMethod::flash, attention_in_fp16 = AttentionMethod::flash;
 };
 constexpr UnsaidHabits kUnsaid[] = {
     {},
-    // The configurations that TorchTitan ships for Llama say `selective_ac_option = "op"`.
+    // The Llama configurations of TorchTitan set `selective_ac_option = "op"`.
     {.of = Framework::torchtitan,
      .selects_operators = true,
      .interleaved_stages = 2,
@@ -70,7 +71,7 @@ std::optional<double> memory_in(std::string_view note) {
   return value;
 }
 
-// The month of "llama3_h100_202412" or "2025-06" as "2024-12"; empty if none is named.
+// The month in "llama3_h100_202412" or "2025-06" as "2024-12"; empty if there is none.
 std::string date_in(std::string_view note) {
   const auto digit = [&](std::size_t i) { return i < note.size() && note[i] >= '0' && note[i] <= '9'; };
   for (std::size_t i = 0; i + 6 <= note.size(); ++i) {
@@ -83,7 +84,7 @@ std::string date_in(std::string_view note) {
   return {};
 }
 
-// What no column says of a model that is no preset: by the word that begins the column `architecture`.
+// Defaults of a model that is not a preset, by the first word of the column `architecture`.
 struct ModelFamily {
   std::string_view word;
   Transformer (*model)();
@@ -115,7 +116,7 @@ constexpr ModelFamily kFamilies[] = {
      }},
 };
 
-// The preset that is called like the model, else its family; gated FFNs and RMS norms are Llama's.
+// The preset with the name of the model, else its family. Models with gated FFNs and RMS norms are based on Llama.
 Transformer base_of(std::string_view name, const std::string& architecture, bool is_modern) {
   if (Result<Transformer> preset = find_preset(name)) return std::move(*preset);
   const std::string_view word = is_modern ? "llama" : std::string_view{architecture};
@@ -151,7 +152,7 @@ Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
     m.vocab_size = 50257;
     run.assumed.emplace_back("vocab_size: 50257");
   }
-  // Megatron's and LiBai's GPT and BERT train with dropout; LLM Foundry's and newer models without.
+  // GPT and BERT of Megatron and LiBai train with dropout; LLM Foundry and newer models without.
   const bool drops = m.position == PositionEncoding::learned &&
                      (contains(architecture, "gpt") || contains(architecture, "bert"));
   m.hidden_dropout = m.attention_dropout = drops ? 0.1 : 0;
@@ -182,7 +183,7 @@ Result<DType> compute_type(const CsvRows& rows) {
   return dtype;
 }
 
-// Words of a column, and what they mean; the first that is held counts.
+// Words of a column and their values; the first word found is used.
 template <class Value, std::size_t N>
 Result<Value> word_of(const CsvRows& rows, std::string_view column,
                       const std::array<std::pair<std::string_view, Value>, N>& words, Value otherwise) {
@@ -250,7 +251,7 @@ Result<Recompute> recompute_of(const CsvRows& rows, LlmRun& run) {
       .expected("none, selective, per-op selective, full, config default, or nothing");
 }
 
-// Layers that do not divide into the stages, unless something said how they are dealt out.
+// Distributes layers that the number of stages does not divide, unless the row states the distribution.
 void deal_out_layers(LlmRun& run) {
   if (!run.layout.pipeline.layers_per_stage.empty()) return;
   const std::int64_t chunks = run.layout.degrees.pipeline * run.layout.degrees.virtual_stages;
@@ -258,10 +259,10 @@ void deal_out_layers(LlmRun& run) {
     run.layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(run.model.n_layers, chunks);
     return;
   }
-  // More chunks than layers, or than there can be: check() says so when the run is predicted.
+  // More chunks than layers or than the limit: check() reports the error when the run is predicted.
   constexpr std::int64_t kMostChunks = 100'000;
   if (chunks <= std::min(run.model.n_layers, kMostChunks) && run.model.n_layers % chunks != 0) {
-    // As even as possible, as TorchTitan and DeepSpeed split.
+    // As even as possible, like TorchTitan and DeepSpeed.
     for (std::int64_t c = 0; c < chunks; ++c) {
       run.layout.pipeline.layers_per_stage.push_back(run.model.n_layers / chunks +
                                                      (c < run.model.n_layers % chunks ? 1 : 0));
@@ -270,7 +271,7 @@ void deal_out_layers(LlmRun& run) {
   }
 }
 
-// Columns that say what ran where and how long it took.
+// Reads the columns for hardware, layout and step time.
 Result<LlmRun> measured_run(const CsvRows& rows) {
   LlmRun run{.line = rows.line()};
   run.set = rows.cell("set");
@@ -339,7 +340,7 @@ Status read_layers(const CsvRows& rows, DType compute, LlmRun& run) {
   return Ok{};
 }
 
-// What words of the framework, the type and the note say of the layers.
+// Applies the words of the framework, the type and the note to the layers.
 void apply_words(const LlmRun& run, DType compute, Layout& layout) {
   const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
   if (unsaid_of(layout).words_name_kernels) {
@@ -352,7 +353,7 @@ void apply_words(const LlmRun& run, DType compute, Layout& layout) {
     }
   }
   if (contains(framework, "foundry")) {
-    // LLM Foundry published its tables in 2023. Composer's default is not PyTorch's `pre`.
+    // LLM Foundry published its tables in 2023. The default of Composer differs from `pre` of PyTorch.
     if (layout.software.date.empty()) layout.software.date = "2023";
     layout.layer.attention_unpads = true;
     layout.sharding.backward_prefetch = Prefetch::post;
@@ -362,7 +363,7 @@ void apply_words(const LlmRun& run, DType compute, Layout& layout) {
     layout.layer.overlap.sequence_parallel_weight_gradient = false;
 }
 
-// A pipeline without a stated micro-batch, or one as large as all its share: single sequences.
+// A pipeline without a stated micro-batch, or with one as large as the whole share of a rank, runs single sequences.
 void fill_in_micro_batch(LlmRun& run) {
   Layout& layout = run.layout;
   const std::int64_t per_rank =
@@ -389,7 +390,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   STEPCAST_ASSIGN(layout.layer.sequence_parallel, rows.truth("sequence_parallel", false));
   if (layout.degrees.tensor == 1) layout.layer.sequence_parallel = false;
   STEPCAST_ASSIGN(const DType compute, compute_type(rows));
-  // A list of everything that a submission contains names no framework.
+  // A list of all components of a submission does not name a framework.
   const bool is_list = run.framework.find_first_of(",;") != std::string::npos;
   set_software_defaults(layout, is_list ? Framework::unknown : parse_framework(run.framework), compute);
   layout.software.date = date_in(run.note);
@@ -404,7 +405,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   return run;
 }
 
-// `rows_missing`: some runs could not be read, and their recipes belong to nobody.
+// `rows_missing`: some runs could not be read, so recipes of unknown lines are ignored.
 Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<LlmRun>& runs) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(recipes.text, recipes.name));
   STEPCAST_TRY(rows.check_names());
@@ -427,7 +428,7 @@ Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<L
   }
 }
 
-// NAME_recipes.csv beside NAME_runs.csv.
+// The path NAME_recipes.csv for NAME_runs.csv.
 std::filesystem::path recipes_beside(const std::filesystem::path& path) {
   constexpr std::string_view kRuns = "_runs.csv";
   std::string name = path.filename().string();

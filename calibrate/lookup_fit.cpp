@@ -20,7 +20,7 @@
 namespace stepcast {
 namespace {
 
-// Ranges of the two numbers beside what the points say.
+// Bounds of the start-up time and the sharpness.
 constexpr double kLeastStartUs = 0.5, kMostStartUs = 2000, kMostSharpness = 30;
 constexpr std::size_t kFolds = 5;
 
@@ -42,25 +42,26 @@ AccessPattern pattern_of(const LookupMeasurement& m, const LookupMeasurement::Ta
   return AccessPattern::from_reuse(t.reuse, m.bags * t.pooling, t.rows);
 }
 
-// Tables that carry what is learned, at most so many, and how many deviations of a feature they reach.
+// Largest number of tables at which learned values are placed, and their reach in standard deviations of a feature.
 constexpr std::size_t kMostPoints = 160;
 constexpr double kReach = 8;
-// Variances over that of what is learned: of what is left over of a kernel, and what keeps points apart that lie together.
+// Variances relative to that of the learned values: of the residual of a kernel, and a jitter that separates points that
+// coincide.
 constexpr double kNoiseOfKernel = 1e-3, kJitter = 1e-5;
 constexpr int kMostSteps = 40, kMostTries = 8;
-constexpr double kEnough = 1e-3;     // a step that gains less of the loss is the last
-constexpr double kUnbounded = 1e-6;  // curvature of the two numbers: they are where they are
+constexpr double kEnough = 1e-3;     // stop after a step that reduces the loss by less
+constexpr double kUnbounded = 1e-6;  // curvature added for the two numbers, which have no prior
 constexpr double kMostCorrection = 3;
 
-// A kernel as training sees it: its tables among those of all kernels.
+// A kernel of the training set: the range of its tables among the tables of all kernels, and ln of its time.
 struct Example {
   std::size_t first = 0, n_tables = 0;
   double ln_time = 0;
 };
 
-// Least squares of ln time by Levenberg and Marquardt. What is learned of a work is, at a table, the product of `amounts_` and
-// `values_`, L^-1 times the covariances of the table with the points (L L^T: of the points among each other): so the square of
-// the amounts is what a Gaussian process expects.
+// Least squares of ln time by Levenberg-Marquardt. The learned work of a table is the dot product of `amounts_` and
+// `values_`. `values_` is L^-1 times the covariances of the table with the points, with L L^T the covariance among the
+// points. So the squared amounts are the penalty of a Gaussian process.
 class Training {
  public:
   Training(std::span<const LookupMeasurement> kernels, const Device& device, std::uint64_t seed)
@@ -80,7 +81,7 @@ class Training {
     scale_features();
     draw_points(seed);
     compare_with_points();
-    // A start is at most what the shortest kernel takes.
+    // The start-up is at most the time of the shortest kernel.
     const double start =
         forward ? analytic.forward_us({.forward_us = 1e-9}) : analytic.backward_us({.lookups = 1});
     amounts_.assign(n_works_ * n_points_ + 2, 0);
@@ -135,7 +136,7 @@ class Training {
   }
 
  private:
-  // Of half the loss: curvature (its lower half) and slope, by amounts.
+  // Derivatives of half the loss by the amounts: curvature (lower triangle) and slope.
   struct Slopes {
     std::vector<double> matrix, slope;
   };
@@ -160,7 +161,7 @@ class Training {
     }
   }
 
-  // Its features that are looked at, in parts.
+  // The features with a positive scale, scaled, in units of 1 / kPartsOfUnit.
   [[nodiscard]] std::vector<double> parts_of(const LookupFeatures& features) const {
     std::vector<double> parts;
     for (std::size_t f = 0; f < kLookupFeatures; ++f)
@@ -198,7 +199,7 @@ class Training {
       for (std::size_t j = 0; j < n; ++j) factor_[i * n + j] = covariance(parts, j);
       factor_[i * n + i] += kJitter;
     }
-    (void)detail::cholesky(factor_, n);  // positive definite with what keeps points apart
+    (void)detail::cholesky(factor_, n);  // positive definite because of the jitter
     values_.resize(features_.size() * n);
     for (std::size_t row = 0; row < features_.size(); ++row) {
       const std::vector<double> parts = parts_of(features_[row]);
@@ -234,7 +235,7 @@ class Training {
         slopes->slope[i] = i < n_weights ? kNoiseOfKernel * amounts_[i] : 0;
       }
     }
-    std::vector<double> by(n);  // of ln time by amounts
+    std::vector<double> by(n);  // derivative of ln time by the amounts
     for (const Example& e : examples_) {
       const double error = ln_time(e, slopes == nullptr ? std::span<double>{} : by) - e.ln_time;
       sum += error * error;
@@ -247,7 +248,7 @@ class Training {
     return sum;
   }
 
-  // Of a kernel, and by each amount where `by` is not empty.
+  // ln time of a kernel. If `by` is not empty, its derivatives by each amount are stored there.
   double ln_time(const Example& e, std::span<double> by) {
     works_.resize(e.n_tables);
     std::array<double, 2> sums{};
@@ -295,7 +296,7 @@ class Training {
   std::size_t n_works_, n_points_ = 0, n_scaled_ = 0;
   std::vector<LookupFeatures> features_;         // [table of a kernel]
   std::vector<std::array<double, 2>> ln_works_;  // [table of a kernel]
-  std::vector<std::array<double, 2>> works_;     // of the kernel that is looked at
+  std::vector<std::array<double, 2>> works_;     // of the current kernel
   std::vector<Example> examples_;
   GaussianProcess::Parameters process_;
   std::vector<double> factor_, values_;  // [point][point]; [table of a kernel][point]
@@ -303,7 +304,7 @@ class Training {
 };
 
 KernelFitNote::Candidate candidate_of(const std::string& family, const std::vector<double>& errors) {
-  constexpr double kLeast = 4e-4;  // of the published error
+  constexpr double kLeast = 4e-4;  // of the error, as in the publication
   KernelFitNote::Candidate c{.family = family};
   for (const double e : errors) {
     c.mape_percent += 100 * e / static_cast<double>(errors.size());
@@ -368,7 +369,7 @@ Result<KernelFit> fit_lookup_models(std::span<const LookupMeasurement> kernels, 
     }
     STEPCAST_ASSIGN(const LearnedLookup last, train_lookup(all, device, options));
     LearnedLookup::Parameters p = last.parameters();
-    // Around the forecast itself, also where all that was held out lies to one side of it.
+    // The band always includes the forecast, even if all held-out values are on one side.
     p.log_p10 = std::min(0.0, quantile(logs, 0.1));
     p.log_p90 = std::max(0.0, quantile(std::move(logs), 0.9));
     STEPCAST_ASSIGN(const LearnedLookup model, LearnedLookup::make(std::move(p)));

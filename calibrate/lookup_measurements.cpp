@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMostTables = 100'000;  // of one kernel
 constexpr double kMostBags = 1e12;
 
-// The cells of the kernel, without those of the table.
+// Reads the cells of the kernel, without those of the table.
 Result<LookupMeasurement> kernel_of(const CsvRows& rows) {
   LookupMeasurement m{.line = rows.line()};
   m.gpu = rows.cell("gpu");
@@ -57,7 +57,7 @@ Result<LookupMeasurement::Table> table_of(const CsvRows& rows) {
   return t;
 }
 
-// What of two lines of one kernel differs that must not; empty: nothing.
+// The name of a value that two lines of one kernel must share but do not; empty if there is none.
 std::string_view contradiction(const LookupMeasurement& a, const LookupMeasurement& b) {
   if (a.gpu != b.gpu) return "gpu";
   if (a.direction != b.direction) return "direction";

@@ -1,17 +1,17 @@
-// Measured embedding lookups over several tables at once, as FBGEMM's table-batched kernels do them: what LearnedLookup is
-// trained on.
+// Measured embedding lookups over several tables at once, as in the table-batched kernels of FBGEMM. LearnedLookup is
+// trained on them.
 //
-// A CSV file with one line for every table of every kernel; the lines of a kernel stand together:
+// A CSV file with one line for every table of every kernel. The lines of one kernel are consecutive:
 //
 //   gpu,kernel,direction,dtype,batch,rows,dim,pooling_factor,reuse,time_us
 //   A100-SXM4-80GB,0,forward,fp32,4096,1000000,128,20.5,0.8-0.1-0.05-...,412.5
 //   A100-SXM4-80GB,0,forward,fp32,4096,50000,64,1,0.2-0.3-...,412.5
 //   A100-SXM4-80GB,1,backward,fp32,512,...
 //
-// `kernel` is any name, the same in all lines of one kernel and no other; gpu, direction, dtype, batch and time_us are the
-// kernel's, and the same in all its lines. `reuse` are the 17 shares of the distinct rows that the very batch looked up, by
-// reuse factor, joined by '-' (empty where pooling_factor is 0). Optional: `optimizer` of a backward (sgd, momentum_sgd,
-// adagrad, adam; sgd if not said). The time of a backward includes its sort and the update of the rows.
+// `kernel` is any unique name of the kernel, equal in all its lines. gpu, direction, dtype, batch and time_us describe the
+// kernel and are also equal in all its lines. `reuse` are the shares of the distinct rows in this batch by reuse factor: 17
+// numbers joined by '-' (empty if pooling_factor is 0). Optional: `optimizer` of a backward (sgd, momentum_sgd, adagrad,
+// adam; default sgd). The time of a backward includes the sort and the update of the rows.
 #pragma once
 
 #include <cstdint>
@@ -38,18 +38,18 @@ struct LookupMeasurement {
   double bags = 0;  // of each table
   std::vector<Table> tables;
   double time_us = 0;
-  std::uint32_t line = 0;  // the first
+  std::uint32_t line = 0;  // of its first row
   std::uint32_t hash = 0;  // row_hash() of its cells and tables
 };
 
-// What the header says: `kernel`, `pooling_factor`, `reuse` and `time_us`.
+// True if the header has `kernel`, `pooling_factor`, `reuse` and `time_us`.
 [[nodiscard]] bool looks_like_lookup_measurements(std::string_view text);
 
-// Errors name the line and column: a column or a number that is missing, shares that do not sum to 1, lines of one kernel
-// that contradict each other, a kernel that comes up again later.
+// Errors name the line and column: a missing column or number, shares that do not sum to 1, contradicting lines of one
+// kernel, a kernel with lines that are not consecutive.
 [[nodiscard]] Result<std::vector<LookupMeasurement>> parse_lookup_measurements(std::string_view text,
                                                                                const std::string& name);
-// Such files among `paths` (a folder stands for its *.csv and *.csv.gz), and in `others` the paths that are none.
+// The files of lookups among `paths` (a folder means its *.csv and *.csv.gz files), and all other paths in `others`.
 struct LookupFiles {
   std::vector<LookupMeasurement> kernels;
   std::vector<std::filesystem::path> others;

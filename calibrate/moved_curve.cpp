@@ -15,11 +15,11 @@
 namespace stepcast {
 namespace {
 
-// Knots of a record: 47, from 256 B to 2 GiB.
+// Knots of a record, log2 bytes: 47 knots from 256 B to 2 GiB.
 constexpr double kFirstKnot = 8, kLastKnot = 31, kKnotStep = 0.5;
 constexpr int kDigits = 6;
 
-// Root of the share of the best bus bandwidth up to 1 GiB, made non-decreasing.
+// Square root of the share of the best bus bandwidth up to 1 GiB, made non-decreasing.
 TimeCurve::Table bandwidth_place(const TimeCurve& curve) {
   constexpr std::size_t kLast = 30 * static_cast<std::size_t>(1 / TimeCurve::kStep);
   TimeCurve::Table place{};

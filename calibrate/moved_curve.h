@@ -1,8 +1,8 @@
-// A curve of a few measured sizes: the curve that was expected without them, moved through them.
+// Corrects an expected curve with a few measured sizes.
 //
-// Where sizes lie between, ln(measured / expected) is linear over the root of the share of the best bandwidth that the
-// expected curve reaches, so that a small size moves the start-up and a large one the bandwidth; beyond the first and
-// the last it stays.
+// Between measured sizes, ln(measured / expected) is linear in the square root of the share of the best bandwidth that the
+// expected curve reaches. So a small size moves the start-up and a large one the bandwidth. Before the first and after the
+// last size the ratio is constant.
 #pragma once
 
 #include <span>
@@ -16,13 +16,13 @@
 
 namespace stepcast {
 
-// `expected` through the medians of the sizes of `samples` (at least one); the band is that of `band` at the
-// time on the links, log2 of nanoseconds = log2 of bytes + `log2_ns_of_byte`.
+// Returns `expected` moved through the medians of the sizes of `samples` (at least one). The band is that of `band` at the
+// time on the links: log2 of nanoseconds = log2 of bytes + `log2_ns_of_byte`.
 [[nodiscard]] TimeCurve moved_curve(const TimeCurve& expected, std::span<const CollectiveSample> samples,
                                     const RelatedBand& band, double log2_ns_of_byte);
 
-// The same as a record for a platform file, at half octaves. One size is enough. An error if nothing was measured, on
-// several nodes, or if no relative measured this collective.
+// The same as a record for a platform file, at half octaves. One size is enough. An error without samples, on several nodes,
+// or if no related machine measured this collective.
 [[nodiscard]] Result<CollectiveCurve> record_of_few_sizes(const CollectiveMeasurements& measurements,
                                                           const RelatedSystems& related, const Device& device,
                                                           const Node& node, const Provenance& provenance);

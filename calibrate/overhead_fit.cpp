@@ -15,14 +15,14 @@
 namespace stepcast {
 namespace {
 
-// Files hold no digits that mean nothing: a tenth of a nanosecond, which the finest traces count in.
+// Rounds to a tenth of a nanosecond, the resolution of the finest traces, so that files contain no meaningless digits.
 double stored(double us) { return std::round(us * 1e4) / 1e4; }
 
 double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// How much the mean rests on values far beyond the others. `sorted` ascends.
+// How much the mean depends on values far beyond the others. `sorted` ascends.
 double mean_of_outliers(const std::vector<double>& sorted) {
   const Fences fences = outlier_fences(sorted);
   std::vector<double> inside;
@@ -103,7 +103,7 @@ OverheadFit fit_overheads(const OverheadSamples& samples, const OverheadFitOptio
 
 namespace {
 
-// `speed`: of each job, what its times are divided by; empty: they count as they are.
+// `speed`: divisor of the times of each job; empty: times are unchanged.
 OverheadSamples pooled(std::span<const OverheadSamples> jobs, std::span<const double> speed) {
   OverheadSamples pool;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -114,14 +114,14 @@ OverheadSamples pooled(std::span<const OverheadSamples> jobs, std::span<const do
   return pool;
 }
 
-// Of two jobs none is known to be the one that is out of the ordinary.
+// With two jobs it is unknown which one is unusual.
 constexpr std::size_t kLeastLevelled = 3;
 
 std::vector<double> levels(std::span<const OverheadSamples> jobs, const OverheadFitOptions& options) {
   return options.levels_jobs && jobs.size() >= kLeastLevelled ? job_speeds(jobs) : std::vector<double>{};
 }
 
-// What `host` says of the host time of a job, operator by operator. A data loader's is left out: it is an input.
+// The host time of a job by `host`, summed over operators. Data loaders are left out, because their time is an input.
 double host_time_us(const OverheadSamples& job, const HostOverheads* host) {
   double us = 0;
   for (const auto& [key, samples] : job.of) {
@@ -135,7 +135,7 @@ double host_time_us(const OverheadSamples& job, const HostOverheads* host) {
   return us;
 }
 
-// A job says little more of the band where there are so many others.
+// Jobs beyond this number add little to the band.
 constexpr std::size_t kMostLeftOut = 16;
 
 double band_of(std::span<const OverheadSamples> jobs, const OverheadFitOptions& options) {
@@ -177,7 +177,7 @@ void OverheadFit::write_to(Platform& platform, const Provenance& provenance) con
   };
   if (!launches.empty()) set_model(kHostLaunchesKind, write_launches(launches));
   set_model(kHostSpreadKind,
-            write_host_band(band, jobs));  // in place of what the platform says of other jobs
+            write_host_band(band, jobs));  // replaces the band that the platform has from other jobs
 }
 
 HostOverheads OverheadFit::host() const {

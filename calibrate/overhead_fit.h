@@ -1,4 +1,4 @@
-// Statistics of the five overheads T1..T5 as records of a platform, and what they say about a recorded step.
+// Fits statistics of the five overheads T1..T5 as records of a platform, and applies them to a recorded step.
 //
 //   STEPCAST_ASSIGN(const TraceOverheads traces, read_overheads(places));   // of every job that ran on that host
 //   const OverheadFit fit = fit_overheads(traces.jobs);
@@ -19,40 +19,39 @@
 namespace stepcast {
 
 struct OverheadFitOptions {
-  // What the profiler added for every event it recorded; taken off every occurrence, down to 0. Records then
-  // say nothing of events, so that it is not taken off twice. 0: times as profiled.
+  // Time that the profiler added for every recorded event. It is subtracted from every occurrence, with a minimum of 0.
+  // Records then do not contain the number of events, so that it is not subtracted twice. 0: times as profiled.
   double profiler_cost_us = 0;
-  // For samples by the published rules (lab/published_overheads.h): no record for operators that were never seen, as
-  // they cost nothing there; of several sequences of launches the longest.
+  // For samples by the published rules (lab/published_overheads.h): no records for unseen operators, which cost nothing by
+  // these rules; of several launch sequences the longest.
   bool published_rules = false;
-  // Of three jobs and more: each is brought to the speed of the median job. False for times that were scaled to measured steps
-  // already.
+  // With three or more jobs, each is scaled to the speed of the median job. False for times that are already scaled to
+  // measured steps.
   bool levels_jobs = true;
 };
 
 struct OverheadFit {
   std::vector<OverheadRecord> records;  // by type and op
   LaunchTable launches;
-  double sum_us = 0;            // of all occurrences, what was taken off left in
-  double profiler_cost_us = 0;  // taken off in all
+  double sum_us = 0;            // of all occurrences, before subtraction
+  double profiler_cost_us = 0;  // total that was subtracted
   std::size_t jobs = 1;
-  // [job] job_speeds(), which its times were divided by; empty: they were not.
+  // [job] job_speeds(), the divisors of the times; empty: times are not scaled.
   std::vector<double> job_speed{};
-  // How far the host time of each job is off what the others say (job_band()); nothing for a single job.
+  // Error of the host time of each job when predicted from the others (job_band()); no value for a single job.
   std::optional<double> band{};
 
-  // Replaces the overheads of the same name in `platform` and, if any were found, its launches and its band.
+  // Replaces the overheads of the same names in `platform`, and its launches and band if any were found.
   void write_to(Platform& platform, const Provenance& provenance) const;
-  // As a platform that holds nothing else has it.
+  // The overheads of a platform that contains only this fit.
   [[nodiscard]] HostOverheads host() const;
 };
 
-// Means of all occurrences: times their number they are the sum. Operators have records of their own; their
-// families and all of them together stand in for operators that were never seen. The gap before the end of a
-// step is in neither.
+// Means of all occurrences: mean times number is the sum. Each operator has a record. Records of families and of all
+// operators together are used for unseen operators; they exclude the gap before the end of a step.
 [[nodiscard]] OverheadFit fit_overheads(const OverheadSamples& samples,
                                         const OverheadFitOptions& options = {});
-// Of several jobs: the same of all occurrences together, and the band of another job.
+// For several jobs: the same statistics of all occurrences together, and the band of another job.
 [[nodiscard]] OverheadFit fit_overheads(std::span<const OverheadSamples> jobs,
                                         const OverheadFitOptions& options = {});
 

@@ -18,24 +18,24 @@ namespace stepcast {
 
 namespace {
 
-// The ordinary steps; one empty step where the traces mark none.
+// The ordinary steps; one empty optional if the traces do not mark steps.
 std::vector<std::optional<std::int64_t>> steps_to_learn_from(const TraceSet& set) {
   const std::vector<std::int64_t> numbers = ordinary_steps(set);
   if (numbers.empty()) return {std::nullopt};
   return {numbers.begin(), numbers.end()};
 }
 
-// Host time needs no execution trace.
+// Host times do not need execution traces.
 std::vector<RecordedInput> inputs_of(const TraceSet& set) {
   std::vector<RecordedInput> inputs;
   for (const RecordedRank& rank : set.ranks) inputs.push_back({&rank, nullptr});
   return inputs;
 }
 
-// The host decides a step whose GPU works for a smaller share of it.
+// Below this share of GPU-busy time, a step is host-bound.
 constexpr double kGpuDecides = 0.7;
 
-// A trace of the collector: its factor, or nothing where the GPU decides the step or nothing was measured.
+// A trace of the collector. Its factor is empty if the step is GPU-bound or was not measured.
 struct CollectedOverheads {
   OverheadSource source;
   OverheadSamples samples;
@@ -64,7 +64,7 @@ void read_collected(const TraceSet& set, double unprofiled_us, CollectedOverhead
     trace.factor = unprofiled_us / (step_us / n);
 }
 
-// All traces of a folder of the collector.
+// Adds all traces of a folder of the collector.
 Status add_collected(std::span<const CollectedTrace> traces, unsigned threads, TraceOverheads& out) {
   std::vector<CollectedOverheads> found;
   std::vector<double> factors;
@@ -92,7 +92,7 @@ Status add_collected(std::span<const CollectedTrace> traces, unsigned threads, T
 
 void add_recorded(const TraceSet& set, TraceOverheads& out) {
   const std::vector<RecordedInput> inputs = inputs_of(set);
-  // Gaps of streams alone say nothing of a host.
+  // Gaps of streams alone do not determine host times.
   if (std::ranges::all_of(inputs, [](const RecordedInput& one) {
         return one.kineto == nullptr || (one.kineto->cpu_ops.empty() && one.kineto->runtime_calls.empty());
       }))

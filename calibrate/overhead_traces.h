@@ -1,4 +1,4 @@
-// The overheads of the ordinary steps of traces, job by job.
+// Reads the overheads of the ordinary steps of traces, job by job.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace stepcast {
 
-// Occurrences of the five overheads T1..T5 (operation/overhead_type.h) in recorded traces, one by one.
+// All occurrences of the five overheads T1..T5 (operation/overhead_type.h) in recorded traces.
 //
 // Two ways to cut a trace into them:
 //   recorded_overheads()    keeps the sum: every microsecond that a CPU thread spends in the step without
@@ -31,10 +31,9 @@ struct OverheadSample {
 };
 
 struct OverheadSamples {
-  // By overhead and operator: T1 the operator behind the gap, T4 the runtime call; names as overhead_name()
-  // gives them.
+  // By overhead and operator: for T1 the operator after the gap, for T4 the runtime call. Names as in overhead_name().
   std::map<std::pair<OverheadType, std::string>, std::vector<OverheadSample>> of;
-  // By operator: how often it made these launches, in this order.
+  // By operator: number of times that it made this sequence of launches.
   std::map<std::string, std::map<std::vector<std::string>, std::uint64_t>, std::less<>> launches;
 
   void add(OverheadType type, std::string_view op, OverheadSample sample);
@@ -43,41 +42,41 @@ struct OverheadSamples {
   [[nodiscard]] double sum_us() const;
 };
 
-// Times outside of these are outliers: 1.5 interquartile ranges beyond the quartiles (Tukey's fences).
+// Times outside of these fences are outliers: 1.5 interquartile ranges beyond the quartiles (Tukey's fences).
 struct Fences {
   double low_us = 0, high_us = 0;
 };
 [[nodiscard]] Fences outlier_fences(const std::vector<double>& times_us);
 
-// Of the rank classes `ranks`.
+// Overheads of the rank classes `ranks`.
 [[nodiscard]] OverheadSamples recorded_overheads(const RecordedProgram& recorded,
                                                  std::span<const RankClassId> ranks);
-// Of all ranks.
+// Overheads of all ranks.
 [[nodiscard]] OverheadSamples recorded_overheads(const RecordedProgram& recorded);
 
-// What was read as one job: the ranks of a folder, or a file by itself.
+// One job: the ranks of a folder, or a single file.
 struct OverheadSource {
   std::string name;
-  std::string device;  // of the first rank; empty: not in the file
+  std::string device;  // of the first rank; empty if the file does not name it
   std::size_t ranks = 0;
-  std::size_t steps = 0;  // ordinary_steps() of each rank; 1 where the whole file counts as a step
-  double times = 1;       // host times as profiled were multiplied by this
+  std::size_t steps = 0;  // ordinary_steps() of each rank; 1 if the whole file counts as a step
+  double times = 1;       // factor by which profiled host times were multiplied
 };
 
 struct TraceOverheads {
-  std::vector<OverheadSamples> jobs;    // at least one that is not empty
+  std::vector<OverheadSamples> jobs;    // at least one is not empty
   std::vector<OverheadSource> sources;  // [job]
-  bool is_scaled = false;               // to measured steps: a folder of the collector is among them
+  bool is_scaled = false;               // to measured steps: one is a folder of the collector
   struct LeftOut {
     std::string what, why;
   };
   std::vector<LeftOut> left_out;  // files, and steps that could not be rebuilt
 };
 
-// Each of `places` is a folder with the traces of a job, or of several, or a file, or a folder of the collector. Of that
-// host times are multiplied so that a step that the host decides takes what it was measured to take without a profiler;
-// those of steps that the GPU decides by the median of that over all. Only ordinary_steps() count. Errors: a place that does
-// not exist, or none that holds an overhead. `threads`: for reading; 0: one per hardware thread.
+// Reads `places`. Each is a folder with traces of one or more jobs, a file, or a folder of the collector. Host times of a
+// collector's host-bound step are scaled so that the step takes the time measured without a profiler; those of GPU-bound
+// steps are scaled by the median factor of all. Only ordinary_steps() are read. Errors: a place that does not exist or has
+// no overhead. `threads`: for reading; 0: one for each hardware thread.
 [[nodiscard]] Result<TraceOverheads> read_overheads(std::span<const std::filesystem::path> places,
                                                     unsigned threads = 0);
 

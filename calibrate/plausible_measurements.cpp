@@ -17,18 +17,19 @@
 namespace stepcast {
 namespace {
 
-// Of all rows of a family together over the analytic model. Every family of the measured data lies between.
+// Limits of the total time of a family over that of the analytic model. Every family of the measured data lies within.
 constexpr double kMostOfAnalytic = 6, kLeastOfAnalytic = 0.25;
-// Of a launch from the host, at the most: linear layers of neusight_train_matmul_fp32.csv take 50 to 90 us.
+// Largest time of a launch from the host: linear layers of neusight_train_matmul_fp32.csv take 50 to 90 us.
 constexpr double kMostLaunchUs = 100;
-// Between the 10 and 90 % of held-out rows, in ln; the widest record that ships has 0.56 (convolutions of P100).
+// From the 10th to the 90th percentile of held-out rows, in ln. The widest shipped record has 0.56 (convolutions of P100).
 constexpr double kWidestScatter = 0.9;
-// Fewer rows than this scatter by what a model does not know of them: the collector's own, medians of 100 repetitions, by up to
-// a factor of 4 where 60 shapes are measured, and of 26 where 12 are. The least public file that scatters less has 150.
+// Fewer rows than this may scatter because of effects that models do not know. Rows of the collector, medians of 100
+// repetitions, scatter by up to a factor of 4 with 60 measured shapes, and 26 with 12. The smallest public file that
+// scatters less has 150 rows.
 constexpr std::size_t kLeastRowsOfScatter = 150;
-// Of a message whose time is not start-up.
+// Size and time above which start-up does not dominate the time of a message.
 constexpr double kLargeBytes = 1 << 24, kLongUs = 200;
-constexpr double kMostTimesTheLink = 2;  // counters and clocks differ; units differ by a thousand
+constexpr double kMostTimesTheLink = 2;  // counters and clocks differ; unit mistakes are a factor of 1000
 constexpr double kLeastOfTheLink = 1.0 / 200;
 
 double gigabytes_per_second(const CollectiveMeasurements& m, const CollectiveSample& s) {
@@ -38,7 +39,7 @@ double gigabytes_per_second(const CollectiveMeasurements& m, const CollectiveSam
   return s.message_bytes * (is_split ? 1 - 1.0 / m.n_ranks : 1) / s.time_us * 1e-3;
 }
 
-bool is_cpu(const Device& device) { return device.architecture == "cpu"; }  // as stepcast.collect writes it
+bool is_cpu(const Device& device) { return device.architecture == "cpu"; }  // set by stepcast.collect
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// Whether measurements can be of the device that they are to calibrate: another unit, another machine or noise would be
-// fitted like anything else. Bounds are wide: what a benchmark may show on a slow day passes.
+// Checks whether measurements can be of the device to calibrate. Values in another unit, of another machine or with much
+// noise would otherwise be fitted without an error. Bounds are wide enough for any valid benchmark on a slow day.
 //
-// Errors are one line: what was found, what was expected, what to look at.
+// Errors are one line: the value found, the value expected, and how to check.
 #pragma once
 
 #include <span>
@@ -16,19 +16,19 @@
 
 namespace stepcast {
 
-// All rows of one device, the impossible ones too: of each family, type and direction together no more than 6 times as
-// long as the analytic model says, besides 100 us for each launch, and not a quarter of it. Rows of a CPU pass: its caches
-// and its other work move times by more than that.
+// Checks all rows of one device, including impossible ones. The total time of a family, type and direction must be at most 6
+// times that of the analytic model plus 100 us for each launch, and at least a quarter of it. Rows of a CPU pass: caches and
+// other work change its times by more.
 [[nodiscard]] Status check_plausible(std::span<const KernelMeasurement> rows, const Device& device);
 
-// Held-out rows scatter by no more than a factor of 2.5 between their 10 and 90 %; those of a CPU may.
+// Held-out rows must scatter by at most a factor of 2.5 between their 10th and 90th percentile. Fits of a CPU pass.
 [[nodiscard]] Status check_plausible(const KernelFit& fit, const Device& device);
 
-// Large messages are no faster than twice the links inside the node, and no slower than a two-hundredth of the links that
-// they cross.
+// Large messages must not be faster than twice the links inside the node, nor slower than 1/200 of the links that they
+// cross.
 [[nodiscard]] Status check_plausible(const CollectiveMeasurements& m, const Platform& platform);
 
-// The name of a GPU in a file is not that of another device that ships. Nobody's name is anybody's.
+// An error if `gpu`, the name in a file, is that of another shipped device. An empty name passes.
 [[nodiscard]] Status check_measured_on(std::string_view gpu, const Device& device);
 
 }  // namespace stepcast

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kFirstLog2 = 16, kLastLog2 = 30;
 constexpr int kStepsPerOctave = 8;
-constexpr double kReachOctaves = 1;    // around NCCL's estimate of a switch
-constexpr double kDenseOctaves = 0.6;  // neighbours that lie closer show a bend
+constexpr double kReachOctaves = 1;    // around the switch estimated by NCCL
+constexpr double kDenseOctaves = 0.6;  // closer neighbours show a bend
 
 std::string size_text(double log2_bytes) {
   const auto log2 = static_cast<int>(std::lround(log2_bytes));
@@ -52,7 +52,7 @@ std::string denser_sizes_command(const CollectiveMeasurements& measured, const D
        protocol_switches(fabric, measured.collective, measured.n_ranks, measured.n_nodes)) {
     const double x = std::log2(s.message_bytes);
     const auto after = sizes.lower_bound(x);
-    if (after == sizes.begin() || after == sizes.end()) continue;  // not between measured sizes
+    if (after == sizes.begin() || after == sizes.end()) continue;  // outside of the measured sizes
     if (*after - *std::prev(after) < kDenseOctaves) continue;
     from = std::min(from, std::floor(x - kReachOctaves));
     to = std::max(to, std::ceil(x + kReachOctaves));

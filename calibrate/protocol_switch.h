@@ -1,5 +1,6 @@
-// Where a measured curve bends because NCCL changes algorithm or protocol. Half of the error of held-out octaves lies
-// between 2 and 32 MB, where that happens: sizes a factor of 2 apart do not show on which side of a bend they lie.
+// Message sizes at which NCCL changes algorithm or protocol, so that a measured curve bends. Half of the error of held-out
+// octaves lies between 2 and 32 MB, where this happens. Sizes a factor of 2 from each other do not show on which side of a
+// bend they lie.
 #pragma once
 
 #include <string>
@@ -13,16 +14,17 @@
 namespace stepcast {
 
 struct ProtocolSwitch {
-  double message_bytes = 0;  // NCCL's own estimate, right within about a factor of 2
+  double message_bytes = 0;  // estimate of NCCL, right within about a factor of 2
   NcclEstimate before, after;
 };
 
-// From 64 KiB to 1 GiB, in order of size; below, what changes costs little.
+// Switches from 64 KiB to 1 GiB, in order of size. Below 64 KiB, a change costs little.
 [[nodiscard]] std::vector<ProtocolSwitch> protocol_switches(const NcclFabric& fabric, CollectiveOp op,
                                                             std::uint32_t n_ranks, std::uint32_t n_nodes);
 
-// "all_reduce_perf -b 2M -e 32M -f 1.41 -g 8": what to measure in addition so that the bends show. Empty where sizes
-// already lie closer than that, where nothing changes between the sizes that were measured, and for other vendors and collectives.
+// The command that measures additional sizes so that the bends show, for example "all_reduce_perf -b 2M -e 32M -f 1.41 -g
+// 8". Empty if sizes are already denser, if there is no switch within the measured sizes, and for other vendors and
+// collectives.
 [[nodiscard]] std::string denser_sizes_command(const CollectiveMeasurements& measured, const Device& device,
                                                const Node& node);
 

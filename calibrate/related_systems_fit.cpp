@@ -20,15 +20,15 @@ constexpr double kMostOfStartUp = 4 * 1024.0;  // bytes
 constexpr double kLeastOfBandwidth = 256 * 1024.0 * 1024;
 constexpr double kSmallSize = 16 * 1024.0, kLargeSize = 64 * 1024.0 * 1024;
 constexpr double kSizesApart = 16;
-// NCCL's switch points are right within about an octave: ratios are means over one to each side.
+// Switch points are right within about an octave: ratios are means over an octave on each side.
 constexpr std::array<double, 5> kSmoothing = {-1, -0.5, 0, 0.5, 1};
-// Quantiles from a handful of machines show little of what the next one may do. Assumed.
+// Quantiles of few machines underestimate the spread of new machines. Assumed.
 constexpr double kWideningOfFewMachines = 1.15;
-// Where no machine was left to leave out. Assumed.
+// Band if no machine is left after leaving one out, ln. Assumed.
 constexpr double kBandOfNobody = 0.4;
 constexpr double kStretchOctaves = 2;  // each side of a band's middle
 
-// ln(us) of the median of every size, by log2 of the bytes.
+// ln(us) of the median time of every size, by log2 of the bytes.
 class Medians {
  public:
   explicit Medians(const CollectiveMeasurements& m) {
@@ -69,7 +69,7 @@ RelatedShape::Table ratio_of(const MeasuredSystem& system, const CollectiveMeasu
   return ratio;
 }
 
-// The first time on the links for which NCCL chooses NVLS.
+// The smallest time on the links for which NCCL selects NVLS.
 std::optional<double> nvls_from(const MeasuredSystem& system, const CollectiveMeasurements& m) {
   const NcclFabric fabric = nccl_fabric(system.device, system.node, m.n_ranks);
   for (std::size_t i = 0; i < RelatedShape::kPoints; ++i) {
@@ -95,7 +95,7 @@ RelatedSystems mean_shapes(std::span<const MeasuredSystem> systems, Accept accep
       if (is_new) {
         std::tie(shape.architecture, shape.links, shape.op, shape.n_ranks) = key;
         shape.n_machines = 0;
-        shape.nvls_from = nvls_from(system, *m);  // alike for all of its family
+        shape.nvls_from = nvls_from(system, *m);  // equal for all machines of a family
       }
       const RelatedShape::Table ratio = ratio_of(system, *m);
       ++shape.n_machines;
@@ -112,7 +112,7 @@ bool same_family(const MeasuredSystem& a, const MeasuredSystem& b) {
   return a.device.architecture == b.device.architecture && a.node.intra.kind == b.node.intra.kind;
 }
 
-// |ln(measured / predicted)| by stretch of the time on the links.
+// ln(measured / predicted)| by stretch of the time on the links.
 class Misses {
  public:
   void add(double log2_ns, double ln_miss) {
@@ -125,7 +125,7 @@ class Misses {
   [[nodiscard]] RelatedBand band() const {
     RelatedBand band;
     for (std::size_t i = 0; i < by_stretch_.size(); ++i) {
-      // On which side the next machine lies is not known: the band is as wide on both.
+      // The sign of the error of the next machine is unknown: the band is symmetric.
       const double width =
           by_stretch_[i].empty() ? kBandOfNobody : kWideningOfFewMachines * quantile(by_stretch_[i], 0.8);
       band.p10[i] = -width;

@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// A machine, what its data sheet says, and what was measured on one of its nodes.
+// A machine with the figures of its data sheet and the measurements on one of its nodes.
 struct MeasuredSystem {
   std::string name;
   Device device;
@@ -21,15 +21,15 @@ struct MeasuredSystem {
   std::vector<const CollectiveMeasurements*> curves;
 };
 
-// One node, from start-up to full bandwidth: at most 4 KiB to at least 256 MiB. Others say too little of a shape.
+// True for curves of one node with sizes from at most 4 KiB to at least 256 MiB. Other curves do not determine a shape.
 [[nodiscard]] bool spans_start_up_to_bandwidth(const CollectiveMeasurements& measurements);
 
-// The samples of the two sizes of a sweep that moved curves are tested with: those nearest to 16 KiB and 64 MiB, or 16
-// times the former where that is more.
+// The samples of the two sizes with which moved curves are tested: the measured sizes nearest to 16 KiB and to 64 MiB (or to
+// 16 times the first size if that is larger).
 [[nodiscard]] std::vector<CollectiveSample> two_sizes(const CollectiveMeasurements& measurements);
 
-// Shapes by family, with bands from machines and whole families left out in turn. Curves that do not span start-up to
-// bandwidth are passed over; an error if none does.
+// Fits shapes by family, with bands from machines and whole families left out in turn. Curves that do not span start-up to
+// full bandwidth are skipped; an error if none does.
 [[nodiscard]] Result<RelatedSystems> fit_related_systems(std::span<const MeasuredSystem> systems);
 
 }  // namespace stepcast

@@ -14,10 +14,10 @@
 namespace stepcast {
 namespace {
 
-// Of the tokens of an encoder this share is masked (Devlin et al. 2019, section 3.1).
+// Share of the tokens of an encoder that is masked (Devlin et al. 2019, section 3.1).
 constexpr double kMaskedShare = 0.15;
 
-// "selective:layernorm+moe_act" as the part before and the part behind the colon.
+// Splits "selective:layernorm+moe_act" into the part before the colon and the part after it.
 std::pair<std::string_view, std::string_view> split(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) return {text, {}};
@@ -28,8 +28,7 @@ void pack(LlmRun& run, double mean_tokens) {
   run.layout.layer.packed_mean_tokens = mean_tokens;
   if (run.model.mlm_head) run.layout.layer.predicted_token_share = kMaskedShare;
   run.layout.sharding.overlap_gradient_reduce = true;
-  run.layout.layer.fused =
-      FusedKernels{};  // rows are packed by software that has kernels of its own for them
+  run.layout.layer.fused = FusedKernels{};  // software that packs rows has kernels for them
 }
 
 std::string_view without_blanks(std::string_view text) {
@@ -41,8 +40,8 @@ std::string_view without_blanks(std::string_view text) {
 void freeze_with_adapters(LlmRun& run, std::int64_t rank) {
   run.layout.layer.frozen_base = true;
   run.layout.layer.adapters.rank = rank;
-  // MLPerf's runs in narrow types keep the base in them alone (`fp8_params`), and in 8 bits what activations need backward
-  // (`activation_func_fp8_input_store`): or Llama 2 70B would not fit on single GPUs.
+  // Runs of MLPerf in narrow types keep the base weights only in them (`fp8_params`), and saved activations in 8 bits
+  // (`activation_func_fp8_input_store`). Otherwise Llama 2 70B would not fit on single GPUs.
   Precision& precision = run.layout.layer.precision;
   if (precision.compute != DType::fp8 && precision.compute != DType::fp4) return;
   precision.fp8.gather_weights = run.layout.layer.narrow_activation_inputs = true;
@@ -179,7 +178,7 @@ Status apply_recipe_columns(const CsvRows& rows, LlmRun& run) {
   bool& overlap = run.layout.layer.overlap.tensor_parallel;
   STEPCAST_ASSIGN(overlap, rows.truth("tp_overlap", overlap));
   overlap = overlap && run.layout.layer.sequence_parallel;
-  // What Megatron Core would refuse stands in the recipe of another layout.
+  // Overlap that Megatron Core rejects for this layout comes from the recipe of another layout and is switched off.
   LayerOverlap& beside = run.layout.layer.overlap;
   const Degrees& degrees = run.layout.degrees;
   if (degrees.expert > 1 && degrees.pipeline > 1 && degrees.virtual_stages == 1) beside.expert = false;
@@ -194,7 +193,7 @@ Status apply_recipe_columns(const CsvRows& rows, LlmRun& run) {
 std::span<const NotePhrase> note_phrases() {
   using Text = std::string_view;
   static constexpr NotePhrase kPhrases[] = {
-      // Rounds of MLPerf Training, by the month in which the software was closed.
+      // Rounds of MLPerf Training, with the month of their software freeze.
       {"v3.0 ", [](LlmRun& r, Text) { r.layout.software.date = "2023-04"; }},
       {"v3.1 ", [](LlmRun& r, Text) { r.layout.software.date = "2023-09"; }},
       {"v4.0 ", [](LlmRun& r, Text) { r.layout.software.date = "2024-04"; }},
@@ -211,7 +210,7 @@ std::span<const NotePhrase> note_phrases() {
        }},
       {"embedding and loss count as pipeline layers",
        [](LlmRun& r, Text) { r.embedding_and_loss_as_layers = true; }},
-      // "LoRA rank 16 on attention: base weights frozen"; without a rank, that of NVIDIA's recipes.
+      // "LoRA rank 16 on attention: base weights frozen"; without a rank, the default of NVIDIA's recipes.
       {"LoRA",
        [](LlmRun& r, Text rest) {
          constexpr Text kRank = " rank ";
@@ -220,7 +219,7 @@ std::span<const NotePhrase> note_phrases() {
            (void)std::from_chars(rest.data() + kRank.size(), rest.data() + rest.size(), rank);
          freeze_with_adapters(r, rank);
        }},
-      // "full recompute of 21 of 80 layers"; without a number, of all.
+      // "full recompute of 21 of 80 layers"; without a number, all layers.
       {"full recompute",
        [](LlmRun& r, Text rest) {
          constexpr Text kOf = " of ";
@@ -237,7 +236,7 @@ std::span<const NotePhrase> note_phrases() {
       {"two sequences packed in each row",
        [](LlmRun& r, Text) { pack(r, static_cast<double>(r.layout.batch.seq_len_tokens) / 2); }},
       {"cuda graph", [](LlmRun& r, Text) { r.layout.layer.cuda_graphs.full_iteration = true; }},
-      // Tokens beyond an expert's capacity are dropped and experts padded to it, as NVIDIA's recipes do.
+      // As in NVIDIA's recipes: tokens beyond the capacity of an expert are dropped, and experts are padded to it.
       {"tokendrop",
        [](LlmRun& r, Text) {
          if (!r.model.moe) return;

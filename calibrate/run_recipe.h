@@ -1,5 +1,5 @@
-// What a row of measured runs says of its software beyond the columns of llm_runs.csv: optional columns of the
-// row itself or of a table of recipes beside it, and phrases of its note.
+// Reads software settings of measured runs beyond the columns of llm_runs.csv: optional columns of the row or of a table of
+// recipes, and phrases of its note.
 #pragma once
 
 #include <span>
@@ -12,13 +12,13 @@
 
 namespace stepcast {
 
-// Columns that rows may have, and what they set; docs/iterations.md lists them. Empty cells set nothing.
+// Applies the optional columns of a row. docs/iterations.md lists them. Empty cells set nothing.
 [[nodiscard]] Status apply_recipe_columns(const CsvRows& rows, LlmRun& run);
 
-// A phrase of a note, up to the next semicolon, begins with these words.
+// A phrase of a note, up to the next semicolon, that begins with these words.
 struct NotePhrase {
   std::string_view words;
-  void (*apply)(LlmRun& run, std::string_view rest);  // `rest`: what stands behind the words
+  void (*apply)(LlmRun& run, std::string_view rest);  // |`rest`: the text after the words
 };
 [[nodiscard]] std::span<const NotePhrase> note_phrases();
 void apply_note_phrases(std::string_view note, LlmRun& run);

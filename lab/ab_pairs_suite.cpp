@@ -21,25 +21,25 @@ namespace {
 namespace fs = std::filesystem;
 using Over = ExtraMetric::Over;
 
-// Ratios within so much of 1 are no change: what two runs of one setting differ by.
+// A ratio this close to 1 counts as no change: two runs of one setting differ by as much.
 constexpr double kNoChange = 0.01;
-// Where a table of schedules states neither batch nor length: those, and what recipes of Primus have.
+// Defaults for tables of schedules without batch and length: values of the recipes of Primus.
 constexpr std::string_view kUnstatedBatch =
     " --bf16 --use-distributed-optimizer --moe-grouped-gemm --moe-permute-fusion --micro-batch-size 1 "
     "--seq-length 4096";
 constexpr std::int64_t kMostMicroBatchesPerStage = 16;
-// 94 layers on 4 stages: what remains of an uneven division goes where embedding and loss are not.
+// 94 layers on 4 stages: the remainder of the division goes to stages without embedding and loss.
 constexpr std::string_view kUnevenStages =
     " --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split";
 
-// What recipes of Megatron-Bridge have, and the flags of its pairs do not say.
+// Settings of the recipes of Megatron-Bridge that the flags of its pairs do not state.
 constexpr std::string_view kBridge = " --use-distributed-optimizer --grad-reduce-in-bf16";
 
-// Settings that are printed in words.
+// Settings that tables print in words, and their flags.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"tensor parallel", "--no-tp-comm-overlap"},
     {"asynchronous tensor parallel", "--tp-comm-overlap"},
-    {"PYTORCH_CUDA_ALLOC_CONF", ""},  // the order of allocations, not what is computed
+    {"PYTORCH_CUDA_ALLOC_CONF", ""},  // changes the order of allocations, not the computation
     {"1f1b", "--pipeline-schedule 1f1b"},
     {"interleaved 1f1b, 2", "--num-virtual-stages-per-pipeline-rank 2"},
     {"interleaved 1f1b, 3", "--num-virtual-stages-per-pipeline-rank 3"},
@@ -54,10 +54,11 @@ struct Pair {
   PredictRequest of[2];  // A and B
   double ratio = 0;
   std::optional<double> memory_ratio;
-  std::int64_t unstated_batch_of = 0;  // stages of a pipeline whose number of micro-batches is not stated
+  std::int64_t unstated_batch_of =
+      0;  // number of pipeline stages if the number of micro-batches is not stated
 };
 
-// The flags of a setting; nothing if words stand for it that are not known.
+// The flags of a setting; nullopt if it is in unknown words.
 std::optional<std::string> flags_of(std::string_view setting) {
   if (setting.empty() || setting.starts_with("--")) return std::string{setting};
   for (const auto& [words, flags] : kWords)
@@ -76,7 +77,7 @@ std::string platform_of(std::string_view gpu, std::string_view notes) {
   return "dgx-h100";
 }
 
-// The pair of a row, or why it cannot be described.
+// The pair of a row; an error if it cannot be described.
 Result<Pair> pair_of(const CsvRows& rows) {
   Pair pair{.name = fmt::format("line {} {} {}", rows.line(), rows.cell("model"), rows.cell("setting_B")),
             .kind = std::string{rows.cell("kind")},
@@ -126,7 +127,7 @@ Result<Ratios> forecast_ratio(const Session& session, const Pair& pair, std::int
   for (int i = 0; i < 2; ++i) {
     PredictRequest request = pair.of[i];
     if (micro_batches > 0) {
-      // One sequence each; such a table splits into stages alone, and what is left is data-parallel.
+      // One sequence each. Such a table has no parallelism but pipeline stages and data parallelism.
       const std::int64_t pipelines = *request.job.n_gpus / pair.unstated_batch_of;
       *request.job.command_line += fmt::format(" --global-batch-size {}", micro_batches * pipelines);
     }
@@ -143,7 +144,8 @@ Result<Ratios> forecast_ratio(const Session& session, const Pair& pair, std::int
   return Ratios{.time = of[1].step_time_ms / of[0].step_time_ms, .memory = peak(of[1]) / peak(of[0])};
 }
 
-// Micro-batches of a table whose batch is not stated: those that its interleaved pair of fewest chunks is met with.
+// Number of micro-batches of a table without a stated batch: the one that fits its interleaved pair with the fewest chunks
+// best.
 std::int64_t micro_batches_of(const Session& session, const Pair& interleaved) {
   std::int64_t best = 0;
   double best_error = 0;
@@ -164,7 +166,7 @@ bool is_right(double measured, double forecast) {
   return side(measured) == side(forecast) || (measured - 1) * (forecast - 1) > 0;
 }
 
-// The sum over all sets of the pairs that are right, as a percentage of their number.
+// Sets the percentage of right pairs over all sets.
 void count_right(TestScore& test) {
   double right = 0, all = 0;
   for (SetScore& set : test.sets) {

@@ -17,11 +17,11 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kFewest = 4;  // runs of a set
-constexpr std::size_t kDraws = 40;  // of several anchors
+constexpr std::size_t kFewest = 4;  // least runs of a set
+constexpr std::size_t kDraws = 40;  // random choices of several anchors
 constexpr double kTenth = 1.2815515655446004;
 
-// One run as an Anchor sees it.
+// A run in the form of an Anchor.
 struct Member {
   ScoredRow row;
   AnchorTraits traits;
@@ -38,7 +38,7 @@ void add(const LlmRun& run, const StepModel& model, Sets& sets) {
   sets[fmt::format("{} {}", run.set, run.gpu)].push_back({std::move(row), traits, error});
 }
 
-// Which ones are given: [draw][given].
+// The given runs of each draw: [draw][given].
 std::vector<std::vector<std::size_t>> draws_of(std::size_t n, std::size_t n_given) {
   std::vector<std::vector<std::size_t>> draws;
   if (n_given == 1) {
@@ -108,7 +108,7 @@ Result<std::vector<TestScore>> score_anchored_without_records(const std::vector<
                                                               const RunPlatforms& platforms) {
   constexpr std::size_t kLeastRows = 40;
   Sets sets;
-  std::deque<Platform> bare;  // of every set; StepModels refer to them
+  std::deque<Platform> bare;  // of every set, without kernel records; StepModels refer to them
   std::map<std::string, StepModel> models;
   for (const LlmRun& run : runs) {
     if (run.gpu.empty() || run.apart || run.model.moe) continue;
@@ -116,7 +116,7 @@ Result<std::vector<TestScore>> score_anchored_without_records(const std::vector<
     auto found = models.find(key);
     if (found == models.end()) {
       Result<Platform> platform = platforms.choose(run);
-      if (!platform) continue;  // other tests name it
+      if (!platform) continue;  // other tests name the error
       std::erase_if(platform->models,
                     [&](const ModelRecord& record) { return record.device == platform->device.name; });
       bare.push_back(std::move(*platform));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLeastSteps = 4;
 
-// Starts of the longest row of steps with numbers that follow each other, in microseconds.
+// Starts of the longest sequence of steps with consecutive numbers, in microseconds.
 std::vector<double> starts_of_row(const TraceSet& set) {
   const std::vector<std::int64_t> ordinary = ordinary_steps(set);
   std::vector<double> longest, row;

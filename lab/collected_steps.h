@@ -20,7 +20,7 @@ struct CollectedStep {
   std::int64_t seq_len_tokens = 0;  // 0: none
   double ms = 0;                    // without a profiler, median
   double peak_GiB = 0;              // allocated; 0: not measured
-  // p10 and p90 lie at most 2 % of the median apart; where the host decides, they lie 8 to 65 % apart.
+  // GPU-bound: p10 and p90 differ by at most 2 % of the median. In host-bound steps they differ by 8 to 65 %.
   bool gpu_decides = false;
   std::filesystem::path description;  // steps/CASE.json
 };
@@ -30,11 +30,11 @@ struct CollectedGpu {
   std::vector<CollectedStep> steps;  // at least one
 };
 
-// Of the folders in `data` that hold steps.csv or, if there is none, of those of data/measured in the source tree, whose place
-// goes to `data`. Errors: no such folder, a table that cannot be read.
+// The GPUs of the folders in `data` with a steps.csv; if there is none, those of data/measured in the source tree, and
+// `data` is set to that path. Errors: no such folder, a table that cannot be read.
 [[nodiscard]] Result<std::vector<CollectedGpu>> collected_gpus(std::filesystem::path& data);
 
-// The GPU's platform with the host times of the captures of all other GPUs: as shipped where there are none.
+// The platform of the GPU with the host times from the captures of all other GPUs; as shipped if there are none.
 [[nodiscard]] Result<Platform> with_hosts_of_others(const CollectedGpu& gpu,
                                                     const std::vector<CollectedGpu>& all);
 

@@ -26,7 +26,7 @@
 namespace stepcast {
 namespace {
 
-// Held-out octaves leave few sizes of a short curve: the fit has to do with two.
+// Without held-out octaves a short curve has few sizes: the fit accepts two.
 constexpr CollectiveFitOptions kFoldFit{.min_sizes = 2};
 constexpr std::size_t kMinOctaves = 3;
 constexpr std::size_t kDenseSizes = 200;
@@ -51,7 +51,7 @@ ScoredRow scored(const CollectiveSample& s, const Estimate& e) {
   return row;
 }
 
-// Mean |time - median of its repeats| / time in percent: what no model of the size can predict.
+// Mean |time - median of its repeats| / time in percent: noise that no model of the size can predict.
 std::optional<double> repeat_noise(const CollectiveMeasurements& m) {
   std::map<double, std::vector<double>> by_size;
   for (const CollectiveSample& s : m.samples) by_size[s.message_bytes].push_back(s.time_us);
@@ -69,7 +69,7 @@ std::optional<double> repeat_noise(const CollectiveMeasurements& m) {
   return sum / static_cast<double>(n);
 }
 
-// No size lies far from the line between its neighbours.
+// True if every size is close to the line between its neighbours.
 bool is_smooth(const CollectiveMeasurements& m) {
   std::map<double, double> times;
   for (const CollectiveSample& s : m.samples) times[s.message_bytes] = s.time_us;
@@ -134,7 +134,7 @@ Result<CurveScores> held_out_sizes(const CollectiveMeasurements& m) {
   return result;
 }
 
-// Predictions of one curve from others of its platform and collective.
+// Predictions of one curve from other curves of its platform and collective.
 SetScore score_other(const CollectiveMeasurements& m, const TimeCurve& any,
                      const std::map<DType, TimeCurve>& by_dtype, std::uint64_t n_fit, double from_bytes) {
   SetScore set{.set = m.name(), .n_fit = n_fit};
@@ -185,7 +185,7 @@ bool says_nvswitch(const std::string& interconnect) {
   return lower(interconnect).find("nvswitch") != std::string::npos;
 }
 
-// A curve that is known: start-up, a bandwidth that rises in one or two steps to its peak.
+// A known curve: start-up, and a bandwidth that rises in one or two steps to its peak.
 struct KnownCurve {
   double startup_us, peak_GBps, depth, where, steepness, q;
   [[nodiscard]] double time_us(double bytes) const {
@@ -196,7 +196,7 @@ struct KnownCurve {
   }
 };
 
-// Uniform in [0, 1) with bits that do not depend on the standard library.
+// Uniform in [0, 1), with bits that do not depend on the standard library.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 double between(std::mt19937_64& random, double low, double high) {
   return low + (high - low) * uniform(random);
@@ -274,8 +274,8 @@ Result<MeasuredCollectives> read_all(const std::filesystem::path& data, std::vec
   return all;
 }
 
-// Machines of a later set of measurements, which stands beside the folder: DATA/../modern/collectives. Only the tests
-// of unseen machines read it; the others stay comparable.
+// Adds the machines of later measurements, DATA/../modern/collectives. Only the tests of unseen machines read them, so that
+// the scores of other tests stay comparable.
 void add_later_measurements(const std::filesystem::path& data, MeasuredCollectives& all,
                             std::vector<Skipped>& skipped) {
   std::error_code ignored;
@@ -285,7 +285,7 @@ void add_later_measurements(const std::filesystem::path& data, MeasuredCollectiv
   if (auto more = read_all(later, skipped)) all.add(std::move(*more));
 }
 
-// A shipped platform on the rows of one curve; those that it was fitted on count in `used`.
+// Scores a shipped platform on the rows of one curve. Rows that it was fitted on are counted in `used`.
 Result<SetScore> score_shipped(const CollectiveMeasurements& m, const Platform& platform,
                                std::uint64_t& used) {
   const CollectiveModel model{platform};
@@ -310,7 +310,7 @@ Result<SetScore> score_shipped(const CollectiveMeasurements& m, const Platform& 
   return set;
 }
 
-// The simplest answer: the curve of the platform on the nearest number of ranks, at its bus bandwidth. Nothing without one.
+// The trivial answer: the platform's curve with the nearest number of ranks, at its bus bandwidth. nullopt without one.
 std::optional<double> nearest_curve_mape(const CollectiveMeasurements& m, const Platform& platform) {
   const CollectiveCurve* nearest = nullptr;
   const auto apart = [&](const CollectiveCurve& c) {
@@ -331,7 +331,7 @@ std::optional<double> nearest_curve_mape(const CollectiveMeasurements& m, const 
   return 100 * sum / static_cast<double>(m.samples.size());
 }
 
-// The platform files that ship, on rows that they were not fitted on.
+// Scores the shipped platform files on rows that they were not fitted on.
 Result<TestScore> shipped(std::string_view name, const MeasuredCollectives& data,
                           std::vector<Skipped>& skipped) {
   TestScore test{.test = std::string{name}, .protocol = "shipped", .unit = "us"};
@@ -358,7 +358,7 @@ Result<TestScore> shipped(std::string_view name, const MeasuredCollectives& data
   return test;
 }
 
-// Tables of nccl-tests that others published: DATA/../newer/collectives/measured_logs.csv of DATA/collectives.
+// Published tables of nccl-tests: DATA/../newer/collectives/measured_logs.csv of DATA/collectives.
 Result<std::optional<TestScore>> published_logs(const std::filesystem::path& data,
                                                 std::vector<Skipped>& skipped) {
   for (const std::filesystem::path& later : later_folders(data)) {
@@ -372,7 +372,7 @@ Result<std::optional<TestScore>> published_logs(const std::filesystem::path& dat
   return std::optional<TestScore>{};
 }
 
-// Sizes that were held out of every curve: ours, the published form, and ours where sizes are dense.
+// Held-out sizes of every curve: our form, the published form, and our form on curves with dense sizes.
 Result<std::vector<TestScore>> score_sizes(const MeasuredCollectives& all, unsigned threads,
                                            std::vector<Skipped>& skipped) {
   std::vector<const CollectiveMeasurements*> curves;
@@ -402,7 +402,7 @@ Result<std::vector<TestScore>> score_sizes(const MeasuredCollectives& all, unsig
   return finished({&sizes, &form, &dense});
 }
 
-// Eight ranks of a node from two and four, and the largest number of nodes from smaller ones.
+// Eight ranks of a node from two and four ranks, and the largest number of nodes from smaller numbers.
 Result<std::vector<TestScore>> score_groups(const MeasuredCollectives& all) {
   TestScore ranks = refit_test("unseen_ranks"), ranks_other = refit_test("unseen_ranks_other"),
             nodes = refit_test("unseen_nodes"), nodes_many = refit_test("unseen_nodes_many_gpus");

@@ -26,17 +26,17 @@ namespace stepcast {
 
 namespace {
 
-constexpr double kLongUs = 1000;  // operators that the targets are about
+constexpr double kLongUs = 1000;  // the targets are about operators at least this long
 
-// What the other sets say. Forward: the share of the memory bandwidth that scattered rows reach; backward: how
-// popular the popular rows are; and a factor on the times.
+// Constants fitted to the other sets. Forward: the share of the memory bandwidth that scattered rows reach. Backward: how
+// skewed the popularity of rows is. Both: a factor on the times.
 struct Fitted {
   LookupConstants constants;
   double exponent = kTypicalSkew;
   double scale = 1;
 };
 
-// Where fits begin: the share that benchmarks of scattered rows reach (docs/constants.md), no trace behind it.
+// Start of fits: the share that benchmarks of scattered rows reach (docs/constants.md); no trace was used for it.
 constexpr double kBenchmarkedShare = 0.795;
 
 class Predictor {
@@ -60,8 +60,8 @@ class Predictor {
     return pointer;
   }
 
-  // Totals are all that is known: tables of equal size and equal pooling, and as wide as the rows are on average,
-  // because wide tables are the ones that are large and looked up often.
+  // Only totals are known: tables of equal size and equal pooling, as wide as the rows are on average, because wide tables
+  // are large and looked up often.
   Result<Estimate> predict(const MeasuredLookup& m, const Fitted& fitted) {
     STEPCAST_ASSIGN(const Device* device, this->device(m.gpu));
     const LookupModel model{*device, fitted.constants};
@@ -84,7 +84,7 @@ class Predictor {
     return model.estimate(us * fitted.scale, false, m.backward ? Direction::backward : Direction::forward);
   }
 
-  // Of the published heuristic, as `predict` has it for a lookup of which no more is known.
+  // The published heuristic for the same lookup as `predict`, from totals only.
   Result<double> published(const MeasuredLookup& m) {
     STEPCAST_ASSIGN(const Device* device, this->device(m.gpu));
     LookupShape shape{.tables = static_cast<std::int64_t>(m.tables),
@@ -98,7 +98,7 @@ class Predictor {
     return AnalyticModel{*device}.time(operation).value();
   }
 
-  // Least squares in ln with a pull to what ships: two numbers from a handful of operators of one direction.
+  // Least squares in ln with a prior at the shipped constants: two numbers from a few operators of one direction.
   Result<Fitted> fit(const std::vector<const MeasuredLookup*>& rows) {
     constexpr double kScaleBand = 0.1, kShareBand = 0.3, kExponentBand = 0.5, kNoise = 0.1;
     Fitted best;
@@ -106,7 +106,7 @@ class Predictor {
     for (int step = 0; step <= 24; ++step) {
       Fitted tried;
       tried.constants.memory_share = tried.constants.backward_memory_share = kBenchmarkedShare;
-      double away = 0;  // from what ships, in widths of the pull
+      double away = 0;  // from the shipped constants, in widths of the prior
       if (!rows.empty() && rows.front()->backward) {
         tried.exponent = 0.05 * step;
         away = (tried.exponent - kTypicalSkew) / kExponentBand;
@@ -123,7 +123,7 @@ class Predictor {
       }
       const auto n = static_cast<double>(rows.size());
       const double pull = kNoise * kNoise / (kScaleBand * kScaleBand);
-      const double log_scale = sum / (n + pull);  // minimises the squares with its pull
+      const double log_scale = sum / (n + pull);  // minimises the squares with the prior
       const double loss =
           squares - 2 * log_scale * sum + (n + pull) * log_scale * log_scale + kNoise * kNoise * away * away;
       if (loss >= best_loss) continue;
@@ -150,7 +150,7 @@ TestScore test_of(std::string name, std::string_view protocol) {
   return test;
 }
 
-// Forecasts with `fitted`, or with shipped constants alone (null).
+// Forecasts with `fitted`, or with the shipped constants if it is null.
 std::vector<ScoredRow> rows_of(const std::vector<const MeasuredLookup*>& lookups, Predictor& predictor,
                                const Fitted* fitted, std::vector<Skipped>& skipped) {
   std::vector<ScoredRow> rows;
@@ -176,7 +176,7 @@ std::vector<ScoredRow> published_rows(const std::vector<const MeasuredLookup*>& 
   return rows;
 }
 
-// Ranks of one job: what one takes over what another takes, with shipped constants alone.
+// Ratios of the times of ranks of one job, with shipped constants.
 TestScore score_rank_ratios(const std::vector<MeasuredLookup>& lookups, Predictor& predictor) {
   std::map<std::string, std::array<std::array<double, 2>, 2>> sums;  // [set][direction][measured, predicted]
   for (const MeasuredLookup& m : lookups) {
@@ -207,16 +207,16 @@ TestScore score_rank_ratios(const std::vector<MeasuredLookup>& lookups, Predicto
 constexpr std::size_t kTrained = 600, kTested = 200;
 constexpr std::uint64_t kTrainedSeed = 61, kTestedSeed = 71;
 
-// What the reference's variants make of a kernel: narrow rows dearer, the longest bag binds a forward and the hottest row a
-// backward, of which reuse factors and sums over tables say little.
+// Variants of the reference: narrow rows cost more, the longest bag limits a forward, and the hottest row limits a backward.
+// Reuse factors and sums over tables hardly describe the last two.
 constexpr ReferenceVariant kAllOfThese{.narrow_rows_and_long_bags = true, .hot_rows = true};
 
 struct Timed {
-  LookupMeasurement kernel;                        // forward; its time is set where it is asked for
+  LookupMeasurement kernel;                        // forward; its time is set per variant and direction
   std::array<std::array<double, 2>, 2> time_us{};  // [variant][direction]
 };
 
-// Numbers from 0 to n - 1, the same for the same arguments.
+// A pseudo-random number from 0 to n - 1 that depends only on the arguments.
 std::size_t draw(std::uint64_t seed, std::uint64_t nth, std::size_t n) {
   std::uint64_t z = seed * 0x9e3779b97f4a7c15ULL + nth * 0xbf58476d1ce4e5b9ULL + 0x2545f4914f6cdd1dULL;
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;

@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// One batched operator, forward or backward, as traces show it: totals over its tables.
+// One batched operator, forward or backward, as traces record it: totals over its tables.
 struct MeasuredLookup {
   std::string set, gpu;
   bool backward = false, weighted = false;
@@ -27,18 +27,18 @@ struct MeasuredLookup {
 [[nodiscard]] Result<std::vector<MeasuredLookup>> parse_lookups(std::string_view text,
                                                                 const std::string& name);
 
-// Adds the tests lookup_forward and lookup_backward (constants from the other sets), the same with the published
+// Adds the tests lookup_forward and lookup_backward (constants from the other sets), the same tests with the published
 // heuristic, and ratios between sets with shipped constants.
 void score_lookups(const std::vector<MeasuredLookup>& lookups, const SuiteOptions& options,
                    SuiteResult& result);
 
-// How well embedding lookups are learned from measurements: trained on kernels that the independent reference timed
-// (lab/sharding_reference.h), judged on kernels of tables that training never saw.
+// Scores lookup models that are learned from measurements: trained on kernels timed by the independent reference
+// (lab/sharding_reference.h), scored on kernels of tables outside of the training set.
 
-// Adds the tests `learned_lookups`, forward and backward, and `learned_lookups_all_variants`, where the longest bag binds
-// forwards and the hottest row backwards, which no sum over tables tells; beside each what the analytic model says. Kernels
-// are drawn as the published microbenchmark draws them: 2 to 30 tables, 512 to 4,096 samples; training and test tables come
-// from two sets.
+// Adds the tests `learned_lookups`, forward and backward, and `learned_lookups_all_variants`. In the latter the longest bag
+// limits forwards and the hottest row limits backwards, which no sum over tables shows. Each test also scores the analytic
+// model. Kernels are drawn as in the published microbenchmark: 2 to 30 tables, 512 to 4,096 samples. Training and test
+// tables come from two sets.
 [[nodiscard]] Status score_learned_lookups(const SuiteOptions& options, SuiteResult& result);
 
 }  // namespace stepcast

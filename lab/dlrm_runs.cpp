@@ -1,8 +1,11 @@
-// Scores steps of recommendation models predicted from a description against measured ones: files with the columns of
-// iterations/dlrm_runs.csv, and DLRM rows of iterations/nvidia_dle.csv. Nothing is fitted to their times; one factor
-// per software stack, from other organisations' rows (of one organisation: its other systems' with that release), is a test of
-// its own beside a median of like machines. And the recorded step of such a model against the same step predicted from a
-// description: what a rank's GPU computes in all and by class of kernels, and how long the step takes.
+// Scores predicted steps of recommendation models against measured ones.
+//
+// From a description: files with the columns of iterations/dlrm_runs.csv, and DLRM rows of iterations/nvidia_dle.csv.
+// Nothing is fitted to their times. A separate test fits one factor for each software stack to rows of other organisations
+// (or, of one organisation, to other systems with that release); its trivial answer is a median of similar machines.
+//
+// From a recorded step: the time of a rank's GPU, in total and by class of kernels, and the step time, each compared with a
+// prediction from a description.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -47,7 +50,7 @@ struct DlrmRun {
   DType dtype = DType::fp16;
   std::int64_t n_nodes = 1, gpus_per_node = 1, n_gpus = 1, global_batch = 1;
   double iter_time_ms = 0;
-  std::int32_t release = 0;  // of the software, as DlrmTraining has it
+  std::int32_t release = 0;  // of the software, as in DlrmTraining
   std::uint32_t line = 0;
 };
 
@@ -55,9 +58,8 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Submissions of MLPerf name several frameworks of their container; the model is HugeCTR's unless PyTorch is the only
-// one that is named.
-// Version 3 of HugeCTR is of 2021, as is the second round, v1.0.
+// Submissions of MLPerf name several frameworks of their container. The model uses HugeCTR unless PyTorch is the only one
+// named. Version 3 of HugeCTR and the second round, v1.0, are both of 2021.
 DlrmStack stack_of(std::string_view framework, std::string_view round) {
   const std::string name = lower(framework);
   if (contains(name, "torchrec")) return DlrmStack::torchrec;
@@ -67,7 +69,7 @@ DlrmStack stack_of(std::string_view framework, std::string_view round) {
                                               : DlrmStack::hugectr;
 }
 
-// The container that is named, else the one of the round.
+// The release of the named container, else that of the round.
 std::int32_t release_of(std::string_view framework, std::string_view round) {
   for (std::size_t at = 0; at + 5 <= framework.size(); ++at) {
     const bool inside = at > 0 && is_digit(framework[at - 1]);
@@ -164,7 +166,7 @@ ScoredRow scored(const Predicted& p) {
 using ClassTimes = std::array<double, kKernelClassCount>;
 constexpr std::size_t kCommunication = static_cast<std::size_t>(KernelClass::communication);
 
-// Of a rank's GPU, mean over ranks, without what was launched before the step.
+// GPU time of a rank, mean over ranks, without work launched before the step.
 ClassTimes recorded_us(const Replay& replayed) {
   ClassTimes us{};
   const Program& program = replayed.recorded.program;
@@ -183,7 +185,7 @@ ClassTimes recorded_us(const Replay& replayed) {
   return us;
 }
 
-// What the traces' job was, from the shapes that its execution traces hold.
+// The job of the traces, from the shapes in its execution traces.
 Dlrm described_model() {
   Dlrm model = *dlrm_preset("dlrm-dcnv2-mlperf");
   model.name = "dlrm8";
@@ -194,7 +196,7 @@ Dlrm described_model() {
   return model;
 }
 
-// Three tables on every rank, as rows and lookups of the execution traces tell, and the two of 3 and 4 rows on all.
+// Three tables on every rank, as rows and lookups in the execution traces show, and the two tables of 3 and 4 rows on all.
 ShardingPlan described_plan() {
   constexpr std::size_t kTables = 26;
   constexpr std::array<std::array<std::size_t, 3>, 8> kTablesOfRank{{{0, 1, 7},
@@ -255,7 +257,7 @@ Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::s
     STEPCAST_ASSIGN(run.iter_time_ms, rows.number("iter_time_ms", 0));
     if (!(run.iter_time_ms > 0)) return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");
     if (examples) {
-      // The cross network's sizes of this model are not published.
+      // The sizes of the cross network of this model are not published.
       run.set = run.model == "DLRM"
                     ? (run.n_gpus > 1 ? "nvidia_examples 8-16 GPUs" : "nvidia_examples one GPU")
                     : "nvidia_examples DCNv2 (sizes assumed)";
@@ -306,7 +308,7 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
       shipped.rows.push_back(scored(*p));
       std::vector<double> factors, like;
       for (const Predicted* o : members) {
-        // Rows of one organisation alone: another of its systems with the software of that round.
+        // Of one organisation alone: another system with the software of that round.
         const bool other = organisations ? o->run->organisation != p->run->organisation
                                          : o->run->n_gpus != p->run->n_gpus &&
                                                o->run->release == p->run->release && o->run->release != 0;
@@ -363,9 +365,9 @@ Status score_described_trace(const std::filesystem::path& folder, SuiteResult& r
     if (recorded[k] > 0 || predicted[k] > 0)
       classes.rows.push_back(
           {std::string{to_string(static_cast<KernelClass>(k))}, recorded[k], predicted[k]});
-  // Ranks begin up to 7.5 ms apart, as the profiler started on each, and end together: what a rank waits for the others is
-  // in all steps but that of the rank which begins last. A description does not know when each began; told, it says the
-  // steps of all of them.
+  // Ranks begin up to 7.5 ms after one another, when the profiler starts on each, and end together. So all steps except that
+  // of the last rank to begin include waiting for others. A description does not know the start of each rank. Given the
+  // starts, it forecasts the steps of all ranks.
   double mean = 0, last_to_begin = replayed.ranks.front().step.measured_us;
   for (const ReplayedRank& rank : replayed.ranks) {
     mean += rank.step.measured_us / static_cast<double>(replayed.ranks.size());
@@ -395,7 +397,7 @@ Status score_described_trace(const std::filesystem::path& folder, SuiteResult& r
   return Ok{};
 }
 
-// The CSV files of a folder and of the folders below it that hold measurements of recommendation models.
+// The CSV files in a folder and its sub-folders that contain measurements of recommendation models.
 std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(data, ignored)) return {data};
@@ -429,8 +431,8 @@ Result<SuiteResult> validate_dlrm(const std::filesystem::path& data, const Suite
   }
   score_dlrm_runs(runs, options, result);
   score_lookups(lookups, options, result);
-  // The studies take minutes and none of these files: with the whole collection only. A folder of it, as iterations, is
-  // scored by its rows alone.
+  // The studies take minutes and read none of these files: they run only with the whole collection. A sub-folder such as
+  // iterations is scored by its rows alone.
   std::error_code ignored;
   if (std::filesystem::is_directory(data / "traces" / "dlrm8", ignored))
     STEPCAST_TRY(score_described_trace(data / "traces" / "dlrm8", result));

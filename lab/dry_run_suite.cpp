@@ -1,4 +1,4 @@
-// Scores dry runs of the programs that the collector measured, and of published ones: the record of each, priced on the GPU of the row.
+// Scores dry runs of collected and published programs: the record of each program, priced on the GPU of the row.
 
 #include <algorithm>
 #include <filesystem>
@@ -57,8 +57,8 @@ ScoredRow row_of(std::string name, double measured_ms, const Estimate& step) {
           .p90 = ms_of(step.p90)};
 }
 
-// What PyTorch's roofline estimator says of the same programs (lab/record_steps.py --estimator), in milliseconds. Cases that it does not
-// end on are left out.
+// Scores the estimates of PyTorch's roofline estimator for the same programs (lab/record_steps.py --estimator), in
+// milliseconds. Cases in which it fails are left out.
 Status score_estimator(const fs::path& file, const std::vector<CollectedGpu>& gpus, SuiteResult& result) {
   if (!fs::exists(file)) return Ok{};
   std::map<std::pair<std::string, std::string>, double> estimates;  // [case, GPU]
@@ -81,7 +81,7 @@ Status score_estimator(const fs::path& file, const std::vector<CollectedGpu>& gp
   return Ok{};
 }
 
-// The record of a published step, by its description: as lab/record_steps.py names it.
+// The file name of the record of a published step, as in lab/record_steps.py.
 std::string record_of(const LlmRun& run) {
   std::string name = fmt::format("{} {} {} {} {} {} tp{} cp{} {}", run.set, run.model.name, run.gpu,
                                  run.n_gpus, run.dtype, run.framework, run.layout.degrees.tensor,
@@ -91,7 +91,8 @@ std::string record_of(const LlmRun& run) {
   return name + ".et.json.gz";
 }
 
-// Steps that others published, by dry runs of the program that made them, and by their description. Times come from the table alone.
+// Scores published steps by dry runs of the programs that made them, and by their descriptions. Measured times are those of
+// the table.
 Status score_published(const fs::path& data, const fs::path& records, const SuiteOptions& options,
                        SuiteResult& result) {
   fs::path table = data / "iterations" / "llm_runs.csv";

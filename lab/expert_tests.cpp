@@ -26,7 +26,7 @@ ScoredRow scored(std::string row, double measured, double predicted, double log_
       std::move(row), measured, predicted, predicted * std::exp(log_p10), predicted * std::exp(log_p90), {}};
 }
 
-// Node and device of a GPU as measurements call it; nothing, and a word in `skipped`, if none ships.
+// Platform of one node for a GPU name of the measurements; nullopt and an entry in `skipped` if none is shipped.
 std::optional<Platform> platform_of(const std::string& gpu, std::vector<Skipped>& skipped) {
   constexpr std::int64_t kGpusOfNode = 8;
   Result<PlatformChoice> choice = platform_for({.gpu = gpu, .gpus_per_node = kGpusOfNode});
@@ -35,7 +35,7 @@ std::optional<Platform> platform_of(const std::string& gpu, std::vector<Skipped>
   return std::nullopt;
 }
 
-// Sizes that come from one model, or would: they are held out together.
+// Sizes of layers of one model, or of a similar one: they are held out together.
 using LayerSizes = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 LayerSizes sizes_of(const MeasuredExpertLayer& m) {
   return {m.hidden_size, m.expert_ffn_size, m.n_experts, m.top_k};
@@ -119,16 +119,16 @@ Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<Measured
   struct HeldOut {
     std::string_view test;
     std::size_t folds;
-    // Which fold a row is tested in; none: it is always fitted.
+    // the fold in which a row is tested; nullopt: it is always fitted
     std::function<std::optional<std::size_t>(const MeasuredExchange&)> fold;
-    double wider = 0;  // the band, each side, in ln
+    double wider = 0;  // widening of the band on each side, ln
   };
   std::map<std::int64_t, std::size_t> token_counts, hidden_sizes;
   for (const MeasuredExchange& m : exchanges) {
     token_counts.emplace(m.tokens, 0);
     hidden_sizes.emplace(m.hidden_size, 0);
   }
-  // Every third count, in three folds; every hidden size by itself.
+  // Every third count is in one of three folds; every hidden size is a fold.
   constexpr std::size_t kTokenFolds = 3;
   std::size_t n = 0;
   for (auto& [tokens, fold] : token_counts) fold = n++ % kTokenFolds;

@@ -12,10 +12,10 @@
 namespace stepcast {
 namespace {
 
-// Host time that two jobs share, from which on it says how fast a part of the host is: assumed, some dozen operators.
+// Least shared host time of two jobs that determines the speed of a part of the host. Assumed; some dozen operators.
 constexpr double kLeastSharedUs = 100;
 
-// Of all operators, or of all of a family.
+// True for records of all operators or of all operators of a family.
 bool is_of_many(const OverheadRecord& record) { return record.op.empty() || record.op.starts_with('('); }
 bool is_of_one(const OverheadRecord& record) { return record.op == kStepEnd || !is_of_many(record); }
 
@@ -29,7 +29,7 @@ HostSpeed speed_over(const OverheadFit& job, const HostOverheads& others) {
   std::vector<double> loaders;
   for (const OverheadRecord& record : job.records) {
     const HostOverhead own = others.time(record.type, record.op);
-    // Gaps count by the operators on both sides, as they are applied.
+    // Gaps are counted by the operators on both sides, as they are applied.
     if (record.type == OverheadType::t1 && record.op != kStepEnd && !names_both_sides(record.op)) continue;
     if (!is_of_one(record) || own.ground != OverheadTimeSource::own) continue;
     if (is_in_data_loader(record.op)) {
@@ -39,7 +39,7 @@ HostSpeed speed_over(const OverheadFit& job, const HostOverheads& others) {
     const std::size_t part = record.type == OverheadType::t1 ? 0 : record.type == OverheadType::t4 ? 2 : 1;
     const Shared shared{record.mean_us * static_cast<double>(record.n),
                         own.mean_us * static_cast<double>(record.n)};
-    // What a program does between operators says nothing of the host as a whole.
+    // Times between operators depend on the program, not on the host as a whole.
     for (Shared* sum : {&parts[part], part == 0 ? nullptr : &all}) {
       if (sum == nullptr) continue;
       sum->theirs_us += shared.theirs_us;
@@ -47,14 +47,14 @@ HostSpeed speed_over(const OverheadFit& job, const HostOverheads& others) {
     }
   }
   const double whole = all.ours_us > 0 && all.theirs_us > 0 ? all.theirs_us / all.ours_us : 1;
-  // A part of little time is no measure of its own.
+  // A part with little shared time gets the ratio of the whole.
   const auto of = [&](const Shared& part) {
     return (part.theirs_us + whole * kLeastSharedUs) / (part.ours_us + kLeastSharedUs);
   };
   return {of(parts[0]), of(parts[1]), of(parts[2]), loaders.empty() ? 1 : median(std::move(loaders))};
 }
 
-// Of several jobs, each counting alike.
+// Pools several jobs with equal weights.
 class PooledMeans {
  public:
   void add(const OverheadFit& job, const HostSpeed& speed) {

@@ -1,5 +1,4 @@
-// Host times of jobs that share some of their operators: how fast the host of one is by those of others, and many of them
-// together.
+// Compares and pools host times of jobs that share some of their operators.
 #pragma once
 
 #include <span>
@@ -10,19 +9,19 @@
 
 namespace stepcast {
 
-// Time of `job` on operators and calls that `others` know, too, over what those say of as many: how much slower its host
-// is. 1 where they have nothing in common; a part of which they share little counts as the whole. A data loader is as
-// much slower as the median of the operators that run inside of it; 1 where none does.
+// How much slower the host of `job` is than that of `others`: time on operators and calls that both know, over the time of
+// as many by `others`. 1 without common operators. A part with little common time gets the ratio of the whole. A data loader
+// gets the median ratio of the operators that run inside it, or 1 if there are none.
 [[nodiscard]] HostSpeed speed_of(const OverheadFit& job, const OverheadFit& others);
-// Share of the occurrences in `job` that are of operators and calls `others` know themselves, 0 to 1.
+// Share of the occurrences in `job`, 0 to 1, with operators and calls that `others` has records of.
 [[nodiscard]] double share_known(const OverheadFit& others, const OverheadFit& job);
 
-// Medians over jobs, each counting alike whatever its length and the speed of its host: the first says how fast a host
-// the times are of, the others are brought to it by what they share with those before.
+// Medians over jobs, with equal weights for all lengths and host speeds. The first job sets the reference speed. The others
+// are scaled to it by the operators that they share with previous jobs.
 [[nodiscard]] OverheadFit pooled_jobs(std::span<const OverheadFit> jobs);
-// Medians over jobs as their hosts took them: where nothing says how fast the host of another one is.
+// Medians over jobs without scaling, for predictions where the speed of the other host is unknown.
 [[nodiscard]] OverheadFit median_costs(std::span<const OverheadFit> jobs);
-// With operators of a family all alike: what is left without knowing operators by name.
+// Removes the records of single operators: predictions then use only families.
 [[nodiscard]] OverheadFit by_family_alone(OverheadFit fit);
 
 }  // namespace stepcast

@@ -26,7 +26,7 @@ constexpr std::pair<std::string_view, std::string_view> kModels[] = {{"DeepSeek 
 
 struct FsdpRow {
   std::string name;
-  double step_ms = 0, tflops = 0;  // of the model, on a GPU
+  double step_ms = 0, tflops = 0;  // model FLOPs rate of a GPU
   PredictRequest request;
 };
 
@@ -52,14 +52,14 @@ Result<FsdpRow> fsdp_row_of(const CsvRows& rows) {
   s.expert = gpus;
   if (!rows.cell("expert_parallel").empty()) STEPCAST_TRY(read_sizes(rows, {{"expert_parallel", &s.expert}}));
   s.dtype = DType::bf16;
-  row.request.open_layout = OpenLayout::as_said;  // of what ran
+  row.request.open_layout = OpenLayout::as_said;  // the layout of the run
   return row;
 }
 
-// Without and with full recomputation: which of them ran is not printed.
+// Forecasts without and with full recomputation, because publications do not print which one ran.
 struct FsdpForecasts {
-  Forecast faster;  // of those that fit; of both where none does
-  Forecast closer;  // to what was measured
+  Forecast faster;  // the faster one that fits; of both if none fits
+  Forecast closer;  // the one closer to the measured time
 };
 Result<FsdpForecasts> forecasts_of(const Session& session, FsdpRow row) {
   row.request.job.settings.recompute = Recompute::none;

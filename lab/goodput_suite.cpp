@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Over = ExtraMetric::Over;
 
-// Where nothing is stated: a write of 8 s, restarted by machines in 15 min, by people in 6 times that (3 to 10).
+// Defaults: a write of 8 s, a restart in 15 min by machines, and in 6 times as long by people (range 3 to 10).
 constexpr double kWriteS = 8, kDownMin = 15, kByPeople = 6;
 
 double share_percent(double mean_time_s, double down_min) {
@@ -79,7 +79,7 @@ struct Shares {
   SetScore machine{.set = "by machine"}, people{.set = "by people"}, constant{.set = "constant"};
 };
 
-// The row's share beside the forecasts, or why there is none.
+// Adds the share of a row and the forecasts for it, or the reason why there is none.
 Status add_share(const CsvRows& rows, const std::string& name, Shares& shares) {
   STEPCAST_ASSIGN(const double share, rows.number("effective_training_percent", 1));
   const Result<double> hours = rows.number("mean_time_to_interruption_h", 0.01);
@@ -161,7 +161,7 @@ double simulated_share(const InterruptedJob& job, std::int64_t interruptions, st
     double now = job.down_s, safe = 0;
     while (now < interrupted) {
       now += job.interval_s + job.write_s;
-      // A checkpoint that is safe in time is not done again.
+      // A checkpoint that is durable before the interruption is kept.
       if (now + job.lag_s <= interrupted) safe += job.interval_s;
     }
     kept += safe;
@@ -199,7 +199,7 @@ std::int64_t enough_interruptions(const InterruptedJob& job) {
 
 namespace {
 
-// The median of the seven series that could be seen.
+// The constant ratio: the median of the seven available series.
 constexpr double kTailRatio = 1.16;
 
 struct SingleSteps {
@@ -212,7 +212,7 @@ double misfit(const SingleSteps& s, const StepJitter& jitter) {
   return std::abs(std::log(spread.p90_s / s.p90_s)) + std::abs(std::log(spread.p99_s / s.p99_s));
 }
 
-// Of all series but one: the least sum of errors on a grid.
+// Jitter fitted to all series except one: the least sum of errors on a grid.
 StepJitter fitted_jitter(const std::vector<SingleSteps>& all, std::size_t without) {
   StepJitter best;
   double least = std::numeric_limits<double>::infinity();

@@ -30,7 +30,7 @@ bool is_lookup(const RecordedProgram& recorded, const TaskInfo& task) {
          recorded.program.names.text(task.name).find("fbgemm") != std::string_view::npos;
 }
 
-// Kernels with a known operation, without communication and copies; by class, table lookups under `none`.
+// Times of kernels with a known operation, without communication and copies, by class. Table lookups are in `none`.
 std::map<KernelClass, KernelTimes> kernel_times(const RecordedProgram& recorded, const RecordedPrices& prices,
                                                 std::size_t c) {
   std::map<KernelClass, KernelTimes> times;
@@ -46,7 +46,7 @@ std::map<KernelClass, KernelTimes> kernel_times(const RecordedProgram& recorded,
   return times;
 }
 
-// Convolutions by what decides how libraries run them; empty: none.
+// Sort of a convolution, by which libraries choose kernels; empty: not a convolution.
 std::string_view convolution_sort(const Operation& operation) {
   const auto* shape = std::get_if<ConvolutionShape>(&operation.shape);
   if (shape == nullptr) return {};
@@ -54,7 +54,7 @@ std::string_view convolution_sort(const Operation& operation) {
   if (shape->groups > 1) return "grouped";
   return shape->kernel_height == 1 && shape->kernel_width == 1 ? "1x1" : "larger than 1x1";
 }
-// All kernels of convolutions, copies between layouts too.
+// Times of all kernels of convolutions, including copies between layouts.
 std::map<std::string_view, KernelTimes> convolution_times(const RecordedProgram& recorded,
                                                           const RecordedPrices& prices, std::size_t c) {
   std::map<std::string_view, KernelTimes> times;
@@ -72,7 +72,7 @@ std::map<std::string_view, KernelTimes> convolution_times(const RecordedProgram&
   return times;
 }
 
-// All of them, with the band of their sum.
+// Sum of all classes, with the band of the sum.
 KernelTimes together(const std::map<KernelClass, KernelTimes>& times, KernelClass without,
                      KernelTimeSource ground = KernelTimeSource::models) {
   KernelTimes all;
@@ -138,7 +138,7 @@ void score_gpu_active(StepScores& scores, const RecordedJob& job, PricedDevices&
 
 namespace {
 
-// Time of a device over that of another by a single figure of their data sheets.
+// Ratio of the time on one device to that on another by a single figure of their data sheets.
 double peak_ratio(const Device& from, const Device& to) {
   for (const DType type : {DType::bf16, DType::fp16, DType::fp32}) {
     const auto a = from.peak(type), b = to.peak(type);
@@ -150,7 +150,7 @@ double bandwidth_ratio(const Device& from, const Device& to) {
   return to.memory_bandwidth.value() > 0 ? from.memory_bandwidth.value() / to.memory_bandwidth.value() : 1;
 }
 
-// Kernels of the last step of a job's only rank, by class; with these prices, or as recorded.
+// Kernels of the last step of the only rank of a job, by class; with these prices, or as recorded if null.
 std::map<KernelClass, KernelTimes> all_kernels(const RecordedJob& job, const RecordedPrices* prices) {
   const RecordedProgram& recorded = job.steps.back();
   const BlockId id = recorded.program.rank_class(RankClassId{std::size_t{0}}).instances.front().block;
@@ -169,10 +169,10 @@ std::map<KernelClass, KernelTimes> all_kernels(const RecordedJob& job, const Rec
   return times;
 }
 
-// Classes of less of the time are not scored by themselves.
+// Classes with a smaller share of the time are not scored separately.
 constexpr double kScoredClass = 0.1;
 
-// With `recorded_us` as measured on the other GPU: the kernels of every class, and the classes that are scored.
+// `recorded_us`: time measured on the other GPU. The kernels of every class, and the classes that are scored.
 struct PairTimes {
   std::map<KernelClass, KernelTimes> of_class;
   KernelTimes all;

@@ -1,5 +1,5 @@
-// Tests of GPU time in recorded steps: each kernel priced by the models of its own GPU, and the kernels of one GPU from those
-// of another.
+// Tests of GPU time in recorded steps: kernels priced by the models of their GPU, and kernels of one GPU predicted from
+// those of another.
 #pragma once
 
 #include <map>
@@ -16,10 +16,10 @@
 
 namespace stepcast {
 
-// Prices on the platform of a GPU, kept for all traces of it.
+// Prices on the platforms of GPUs, cached for all traces.
 class PricedDevices {
  public:
-  // Null where no platform has this GPU.
+  // Null if no platform has this GPU.
   [[nodiscard]] StepPricer* find(const std::string& device);
 
  private:
@@ -30,21 +30,21 @@ class PricedDevices {
   std::map<std::string, Device> of_device_;
 };
 
-// Adds `gpu_active`, the same by class of kernels, and convolutions by what decides how libraries run them. A GPU of which
-// there is no platform is named in `skipped`.
+// Adds `gpu_active`, the same by class of kernels, and convolutions by sort. A GPU without a platform is named in `skipped`.
 void score_gpu_active(StepScores& scores, const RecordedJob& job, PricedDevices& devices,
                       std::vector<Skipped>& skipped);
 
-// A step of one rank each, of the same work on two GPUs.
+// The same work recorded on two GPUs, each a step of one rank.
 struct DevicePair {
   const RecordedJob* from = nullptr;
   const RecordedJob* to = nullptr;
 };
 
-// How far the ratio of the models is off by class of kernels, as |ln|: the classes that are scored.
+// Error of the ratio of the models by class of kernels, as |ln|, for the scored classes.
 [[nodiscard]] std::vector<double> ratio_errors(const DevicePair& pair, PricedDevices& devices);
 
-// Adds `cross_device`, by models alone and left as recorded. `spread`: RecordedPricing::ratio_spread, from other pairs.
+// Adds `cross_device`: by models alone, and with times as recorded. `spread`: RecordedPricing::ratio_spread, from other
+// pairs.
 void score_cross_device(StepScores& scores, const DevicePair& pair, double spread, PricedDevices& devices);
 
 }  // namespace stepcast

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 struct HybridRow {
   std::string name, model, gpu;
-  double step_ms = 0, rate = 0;  // tokens per second and GPU
+  double step_ms = 0, rate = 0;  // rate: tokens per second and GPU
   PredictRequest request;
 };
 
@@ -33,7 +33,7 @@ struct HybridStep {
   double utilisation = 0;  // measured
 };
 
-// "Nemotron_3_Nano" is "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16_config.json": the first by name.
+// The first config file by name for a model: "Nemotron_3_Nano" is "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16_config.json".
 Result<std::string> config_of_model(const fs::path& folder, std::string model) {
   std::ranges::replace(model, '_', '-');
   std::vector<std::string> found;
@@ -74,13 +74,13 @@ Result<HybridRow> hybrid_row_of(const CsvRows& rows, const fs::path& data) {
   s.fp8 = !*s.fp4 && precision.find("fp8") != std::string::npos;
   if (*s.fp8) s.fp8_gather_weights = true;
   s.distributed_optimizer = true;
-  s.dispatcher = TokenDispatcher::deepep;  // "flex"
+  s.dispatcher = TokenDispatcher::deepep;  // "flex" in recipes
   s.flex_dispatcher = TokenDispatcher::hybridep;
   row.request.platform = "dgx-" + lower(rows.cell("gpu"));
   return row;
 }
 
-// The first that fits of what recipes recompute.
+// The forecast with the first recomputation setting of recipes that fits.
 Result<HybridStep> hybrid_step_of(const Session& session, HybridRow row) {
   constexpr std::array<std::string_view, 4> kModules = {"", "moe_act layernorm", "moe layernorm", "all"};
   HybridStep step;

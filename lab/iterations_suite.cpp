@@ -28,7 +28,8 @@
 namespace stepcast {
 namespace {
 
-// Packed rows of encoders come from software that merges more than a description says: absolute times say nothing.
+// Packed rows of encoders come from software with more fused kernels than a description knows: absolute times are not
+// scored.
 bool is_packed_encoder(const LlmRun& run) {
   return run.layout.layer.packed_mean_tokens > 0 && run.model.architecture == Architecture::encoder;
 }
@@ -50,7 +51,7 @@ TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bo
   return result;
 }
 
-// Their times on other GPUs, with the factor of the GPU that most rows are of.
+// Times of packed encoders on other GPUs, scaled by the factor of the GPU with the most rows.
 TestScore score_packed(const std::vector<PredictedRun>& runs) {
   TestScore result{.test = "packed_with_one_factor", .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;  // [set][GPU]
@@ -73,7 +74,7 @@ TestScore score_packed(const std::vector<PredictedRun>& runs) {
   return result;
 }
 
-// Runs whose GPU nobody stated: time relative to the smallest run of the same model and framework.
+// Runs without a stated GPU: time relative to the smallest run of the same model and framework.
 TestScore score_ratios(const std::vector<PredictedRun>& runs) {
   TestScore result{.test = "scaling_ratios", .protocol = "shipped", .unit = "ratio"};
   std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;
@@ -105,11 +106,11 @@ TestScore score_ratios(const std::vector<PredictedRun>& runs) {
   return result;
 }
 
-// Factors fitted to the other models of a set, applied to the one left out: what `calibrate iterations` gives
-// a user who has steps of other models. `predicted`: those forecasts as well, or null.
+// Fits factors to the other models of a set and applies them to the one left out, like `calibrate iterations` for a user
+// with steps of other models. `predicted`: adds those forecasts too, or null.
 Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& runs, RunPlatforms& platforms,
                                   std::vector<PredictedRun>* predicted = nullptr) {
-  constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
+  constexpr std::size_t kMostRows = 40;  // rows to fit on; more cost time without changing the result
   TestScore result{.test = std::move(test), .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::set<std::string>> models_of_set;
   for (const LlmRun& run : runs)
@@ -150,21 +151,21 @@ Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& r
   return result;
 }
 
-// What one or a few steps are worth on a GPU that nobody measured: the kernels of the platform lose the records of its
-// own device, factors are fitted to `n_given` steps drawn at random, and other steps of the set are forecast with them.
+// Value of one or a few steps on an unmeasured GPU. The platform loses the kernel records of its device, factors are fitted
+// to `n_given` random steps, and other steps of the set are forecast with them.
 Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlatforms& platforms,
                                   std::size_t n_given) {
   constexpr std::size_t kDraws = 20, kLeastRows = 40, kScoredPerDraw = 12;
   TestScore result{
       .test = n_given == 1 ? "one_step_given" : "three_steps_given", .protocol = "refit", .unit = "ms"};
-  std::map<std::string, std::vector<const LlmRun*>> sets;  // of one set and machine
+  std::map<std::string, std::vector<const LlmRun*>> sets;  // [set and machine]
   for (const LlmRun& run : runs) {
     if (run.gpu.empty() || run.apart || run.model.moe || run.set == kBertNodeSet) continue;
     sets[fmt::format("{} {}", run.set, run.gpu)].push_back(&run);
   }
   for (auto& [name, members] : sets) {
     if (members.size() < kLeastRows) continue;
-    // Machines of one set differ in their networks alone; the first stands for all.
+    // Machines of one set differ only in their networks: the first one is used for all.
     STEPCAST_ASSIGN(Platform platform, platforms.choose(*members.front()));
     std::erase_if(platform.models,
                   [&](const ModelRecord& record) { return record.device == platform.device.name; });
@@ -192,12 +193,12 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
   return result;
 }
 
-// GPUs with tables by type and relatives that have some, too, as platforms are called.
+// GPUs with tables by type that have relatives with such tables, by platform name.
 constexpr std::array<std::string_view, 6> kMeasuredRelatives{
     "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200-186gb", "b300-sxm-270gb", "gb300-278gb"};
 
-// `platform` as if nobody had measured its GPU: kernels and clock of the nearest of `relatives`, moved by the figures of both, or
-// as they are. False if none is related.
+// Makes `platform` an unmeasured GPU: replaces its kernels and clock by those of the nearest of `relatives`, scaled by the
+// figures of both if `moved`, else unchanged. False if none is related.
 bool take_kernels_of_relative(Platform& platform, const std::vector<Platform>& relatives, bool moved) {
   const Platform* nearest = nullptr;
   double least = 0;
@@ -223,7 +224,7 @@ bool take_kernels_of_relative(Platform& platform, const std::vector<Platform>& r
   return true;
 }
 
-// Steps of each GPU without its own tables, and in `as_is_mape_pct` with the relative's times as they are.
+// Steps of each GPU without its own tables. `as_is_mape_pct` is the error with unchanged times of the relative.
 Result<TestScore> score_gpus_left_out(const std::vector<LlmRun>& runs, const RunPlatforms& platforms) {
   TestScore result{.test = "gpu_left_out", .protocol = "refit", .unit = "ms"};
   std::vector<Platform> relatives;
@@ -237,7 +238,7 @@ Result<TestScore> score_gpus_left_out(const std::vector<LlmRun>& runs, const Run
     if (known && !run.apart && !is_packed_encoder(run)) groups[run.set + " " + run.gpu].push_back(&run);
   }
   for (const auto& [name, members] : groups) {
-    // Machines of one set differ in their networks alone; the first stands for all.
+    // Machines of one set differ only in their networks: the first one is used for all.
     STEPCAST_ASSIGN(const Platform own, platforms.choose(*members.front()));
     Platform moved = own, as_is = own;
     if (!take_kernels_of_relative(moved, relatives, true) ||
@@ -261,7 +262,7 @@ Result<TestScore> score_gpus_left_out(const std::vector<LlmRun>& runs, const Run
   return result;
 }
 
-// A set stays what it was when later tables hold more of its name: those are "NAME_newer".
+// Keeps a set unchanged when later tables have rows of its name: those are put in "NAME_newer".
 void keep_sets_apart(const std::vector<LlmRun>& known, std::vector<LlmRun>& later) {
   std::set<std::string_view> names;
   for (const LlmRun& run : known) names.insert(run.set);
@@ -316,7 +317,7 @@ Result<std::vector<LlmRun>> read_all_runs(const std::filesystem::path& data, std
   return runs;
 }
 
-// The rows of a test that are farthest off, with the breakdown of what was predicted.
+// The rows of a test with the largest errors, each with the breakdown of its prediction.
 std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
   std::vector<const ScoredRow*> rows;
   for (const SetScore& set : test.sets)

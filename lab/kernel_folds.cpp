@@ -27,7 +27,7 @@ namespace {
 constexpr double kLargestHiddenShare = 0.8;
 constexpr double kLargestTenth = 0.9;
 
-// Fisher-Yates with bits that do not depend on the standard library.
+// Fisher-Yates shuffle with bits that do not depend on the standard library.
 std::vector<int> shuffled_folds(std::size_t n, int n_folds, std::uint64_t seed) {
   std::vector<int> folds(n);
   for (std::size_t i = 0; i < n; ++i) folds[i] = static_cast<int>(i % static_cast<std::size_t>(n_folds));
@@ -58,7 +58,7 @@ struct RowKeyHash {
   }
 };
 
-// Rows of equal keys are one group; groups are numbered as they appear and dealt to the folds.
+// Rows with equal keys form a group. Groups are numbered in order of appearance and distributed to the folds.
 template <class Key, class Hash, class KeyOf>
 KernelSplit split_groups(std::span<const KernelMeasurement> rows, int n_folds, std::uint64_t seed,
                          KeyOf key_of) {
@@ -84,7 +84,7 @@ std::int64_t value_of(const KernelMeasurement& m, HeldOutValue value) {
 
 constexpr std::size_t kFewPoints = 20;
 
-// Operations that one generic record is for.
+// Name of the group of operations that share a generic record.
 std::string generic_group(const Operation& op) {
   return fmt::format("{}/{}/{}", generic_family(op), dtype_class(op.dtype), to_string(op.direction));
 }
@@ -95,7 +95,7 @@ struct UnseenTests {
   std::map<std::string, double> n_others;
 };
 
-// Every row of `devices[d]` whose family enough others measured, from those.
+// Predicts every row of `devices[d]` from other devices, if enough of them measured its family.
 Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::size_t d) {
   const Device& device = devices[d].platform.device;
   const std::vector<KernelMeasurement>& rows = devices[d].rows;
@@ -108,7 +108,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
     MeasuredDevice other{devices[o].platform.device, {}};
     for (const KernelMeasurement& m : devices[o].rows) {
       const auto group = measured_by.find(generic_group(m.operation));
-      // What streams in 16 bits says something about fp32, too.
+      // Streaming operations in 16 bits also inform the model of fp32.
       if (group == measured_by.end() && generic_family(m.operation) != kStreamingFamily) continue;
       if (group != measured_by.end()) group->second.insert(o);
       other.rows.push_back(&m);
@@ -132,7 +132,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
   }
   for (auto& [unused, of_set] : sets) {
     if (of_set.size() < 2 * kFewPoints) continue;
-    // Any points do: hashes know nothing of sizes.
+    // Any points will do: hashes do not depend on sizes.
     std::ranges::sort(of_set, [&](std::size_t a, std::size_t b) { return rows[a].hash < rows[b].hash; });
     std::vector<const KernelMeasurement*> few;
     for (std::size_t i = 0; i < kFewPoints; ++i) few.push_back(&rows[of_set[i]]);
@@ -144,7 +144,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
   return out;
 }
 
-// Products and attention of the tables by type, from the tables of other generations.
+// GEMMs and attention of the tables by type, predicted from the tables of other generations.
 Result<std::vector<Tested>> test_unseen_generation(const std::vector<DeviceRows>& devices, std::size_t d) {
   const Device& device = devices[d].platform.device;
   std::vector<Tested> out;
@@ -169,11 +169,11 @@ Result<std::vector<Tested>> test_unseen_generation(const std::vector<DeviceRows>
 }
 
 constexpr std::uint64_t kSeed = 42;
-// So few and so large products of a batch fill a GPU as one product of all their rows does.
+// Batches of at most this number of large GEMMs fill a GPU like one GEMM with all their rows.
 constexpr std::int64_t kMostProducts = 64;
 constexpr std::int64_t kLeastExtent = 192;
 
-// The single product that a row stands for.
+// The single GEMM that a batch of a row is equivalent to.
 std::optional<Operation> as_gradient(const KernelMeasurement& row) {
   const auto* s = std::get_if<GemmShape>(&row.operation.shape);
   if (s == nullptr || s->layout != GemmLayout::nn || s->batch < 2 || s->batch > kMostProducts)
@@ -249,7 +249,7 @@ KernelSplit split_by_value(std::span<const KernelMeasurement> rows, HeldOutValue
   KernelSplit split{.n_folds = n_folds};
   for (const KernelMeasurement& m : rows) {
     const auto found = fold_of.find(value_of(m, value));
-    // With one value only there is nothing to fit to.
+    // With only one value there is nothing to fit to.
     split.fold.push_back(found == fold_of.end() || fold_of.size() < 2 ? kNotTested : found->second);
   }
   return split;
@@ -298,12 +298,12 @@ Result<std::vector<TestScore>> score_unseen_gpus(const std::vector<DeviceRows>& 
   STEPCAST_TRY(parallel_for(devices.size(), threads, [&](std::size_t d) -> Status {
     STEPCAST_ASSIGN(results[d], test_unseen(devices, d));
     STEPCAST_ASSIGN(results[d].half, test_unseen_generation(devices, d));
-    // All of them were fitted to rows of others; how many does not matter here.
+    // All were fitted to rows of others; the number is not used here.
     for (const Tested& t : results[d].half)
       results[d].n_others.try_emplace(kernel_set_name(devices[d].rows[t.row]), 1);
     return Ok{};
   }));
-  // n_fit counts rows of the GPU itself where there are some, else those of the others.
+  // n_fit counts rows of the tested GPU if there are any, else those of the others.
   const auto add = [&](const char* name, std::vector<Tested> UnseenTests::*part,
                        std::optional<double> n_own) {
     KernelSets collector{files, published};

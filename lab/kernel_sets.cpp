@@ -19,10 +19,10 @@ namespace stepcast {
 namespace {
 
 constexpr double kLongKernel_us = 100;
-// Rows of one device, family, type and direction that are scored, of tables by type.
+// Most rows scored for each device, family, type and direction of tables by type.
 constexpr std::size_t kMostRowsOfSet = 1'500;
 
-// What the measurements by parameters of a transformer call their operators (docs/kernels.md).
+// Names of operators in the measurements by parameters of a transformer (docs/kernels.md).
 constexpr std::string_view kTransformerOperators =
     "RMSlayernorm RoPE ScaledUpperTriangMaskedSoftmax baddbmm bmm embedding fillmask "
     "firstStage_optimizer flash_atten gelu lastStage_optimizer layernorm linear1 linear2 linear3 "
@@ -35,12 +35,12 @@ Result<std::optional<Platform>> find_platform(const std::string& gpu, const Suit
     return std::optional{std::move(platform)};
   }
   auto shipped = load_device(gpu);
-  if (!shipped) return std::optional<Platform>{};  // nobody knows the name
+  if (!shipped) return std::optional<Platform>{};  // no platform has this name
   return std::optional{std::move(shipped).value()};
 }
 
-// Tables by type hold ten thousand rows for a device and type, refitted fold by fold: a share is enough, and a sample by
-// hash is unbiased by size.
+// Tables by type have ten thousand rows for a device and type, refitted in each fold. A sample by hash is enough and does
+// not depend on size.
 void thin_evenly(std::vector<KernelMeasurement>& rows, std::vector<Skipped>& skipped) {
   std::map<std::string, std::vector<std::uint32_t>> hashes;
   for (const KernelMeasurement& m : rows) hashes[kernel_set_name(m)].push_back(m.hash);
@@ -104,7 +104,7 @@ std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelR
   std::vector<Estimate> estimates(operations.size());
   model.estimate(operations, estimates);
   std::vector<Tested> tested;
-  // Times that were carried over from another regime are fitted to, but nobody measured them.
+  // Times converted from another regime are used for fitting, but not for scoring: they are not measurements.
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (!device.rows[rows[i]].carried) tested.push_back({rows[i], estimates[i]});
   return tested;
@@ -140,7 +140,7 @@ void KernelSets::add(const DeviceRows& device, const std::vector<Tested>& tested
       if (const auto n = n_fit.find(entry.set.set); n != n_fit.end())
         entry.set.n_fit = static_cast<std::uint64_t>(std::llround(n->second));
     }
-    // Rounding may carry a prediction that stands on the bound a hair below it.
+    // Rounding may put a prediction at the bound slightly below it.
     if (t.estimate.time < analytic.lower_bound(m.operation) * (1 - 1e-9)) ++entry.below_bound;
     entry.set.rows.push_back({fmt::format("{}:{} {}", names_[m.file], m.line, describe(m.operation)),
                               m.time.value(), t.estimate.time.value(), t.estimate.p10.value(),

@@ -1,5 +1,4 @@
-// What the tests of the suite kernels share: the rows of each device, and predictions as one set per
-// operator.
+// Common to the tests of the suite kernels: the rows of each device, and predictions as one set for each operator.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +21,19 @@
 
 namespace stepcast {
 
-// Errors that other people's models state for themselves (data/published.csv), to compare with. No prediction
-// uses them.
+// Errors that publications state for their models (data/published.csv), for comparison. Predictions do not use them.
 
 // Mean errors of operators, by GPU and direction: gpu,operator,direction,mape_percent,source. Optimizer steps
 // count as forward.
 class PublishedErrors {
  public:
   PublishedErrors() = default;  // none
-  // Errors name line and column: a direction that is neither forward nor backward, an error of 0 or less, a row
-  // without its source.
+  // Errors name line and column: a direction that is neither forward nor backward, an error of 0 or less, a row without
+  // source.
   [[nodiscard]] static Result<PublishedErrors> parse(std::string_view text, const std::string& name);
   [[nodiscard]] static Result<PublishedErrors> read(const std::filesystem::path& file);
 
-  // Percent; nothing where none is stated.
+  // Percent; nullopt if none is stated.
   [[nodiscard]] std::optional<double> mape_percent(std::string_view gpu, std::string_view operator_label,
                                                    Direction direction) const;
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
@@ -49,47 +47,47 @@ class PublishedErrors {
   std::vector<Row> rows_;
 };
 
-// The rows of one device, which may be called by several names in the data. Rows that say in which regime they
-// were measured are of tables by type, taken by other software than the rest: they stand apart.
+// The rows of one device, which may have several names in the data. Rows with a stated regime come from tables by type,
+// measured with other software than the rest: they form separate entries.
 struct DeviceRows {
   Platform platform;
   std::vector<KernelMeasurement> rows;
   bool by_type = false;
 };
 
-// A prediction for a row that was tested.
+// The prediction for a tested row.
 struct Tested {
   std::size_t row = 0;
   Estimate estimate;
 };
 
-// Rows by device, without impossible ones, in the order of the devices' names. GPUs that no platform
-// describes and impossible rows are named in `skipped`.
+// Rows by device, without impossible rows, ordered by name of the device. GPUs without a platform and impossible rows are
+// named in `skipped`.
 [[nodiscard]] Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all,
                                                              const SuiteOptions& options,
                                                              std::vector<Skipped>& skipped);
 
-// Predictions of some rows of a device by models that are `records` on it.
+// Predictions of some rows of a device by the models in `records`.
 [[nodiscard]] std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelRecord> records,
                                               const std::vector<std::size_t>& rows);
 
-// The kind of a row, whose sets one number should stand for: "transformer operators fp16" (of the
-// measurements by parameters of a model), "gemm bf16", "gemm by type fp8".
+// Group of a row; the sets of a group get one common score: "transformer operators fp16" (of the measurements by parameters
+// of a model), "gemm bf16", "gemm by type fp8".
 [[nodiscard]] std::string kernel_group(const KernelMeasurement& measurement);
 
-// One prediction per tested row becomes one set per operator.
+// Collects one prediction for each tested row into one set for each operator.
 class KernelSets {
  public:
   using GroupOf = std::string (*)(const KernelMeasurement&);
-  // `published` outlives this object.
+  // `published` must outlive this object.
   KernelSets(const std::vector<std::filesystem::path>& files, const PublishedErrors& published,
              GroupOf group_of = kernel_group);
 
-  // `n_fit`: rows fitted to, by set.
+  // `n_fit`: number of rows used for fitting, by set.
   void add(const DeviceRows& device, const std::vector<Tested>& tested,
            const std::map<std::string, double>& n_fit);
 
-  // Ordered by name, with the numbers beside the metrics.
+  // The test with its sets ordered by name, and extras in addition to the metrics.
   [[nodiscard]] TestScore test(std::string name, std::string protocol) &&;
 
  private:

@@ -25,7 +25,7 @@ namespace {
 constexpr int kFolds = 5;
 constexpr std::uint64_t kKernelsSeed = 42;
 
-// What one fit is made from and tested on.
+// Input of one fit and its tested rows.
 struct FoldOfDevice {
   std::size_t device = 0;
   int fold = 0;
@@ -48,13 +48,13 @@ std::vector<FoldOfDevice> folds_of(const std::vector<DeviceRows>& devices,
         tested.insert(keys[i]);
       }
       if (fold.test_rows.empty()) continue;
-      // Models of families that are not asked for need no fitting.
+      // Models of families that are not tested need no fit.
       for (std::size_t i = 0; i < rows.size(); ++i)
         if (splits[d].fold[i] != k && tested.contains(keys[i])) fold.fit_rows.push_back(i);
       folds.push_back(std::move(fold));
     }
   }
-  // The longest first, so that the last thread to finish has little left.
+  // Longest first, so that the last thread to finish has little left.
   std::ranges::stable_sort(folds, [](const FoldOfDevice& a, const FoldOfDevice& b) {
     return a.fit_rows.size() > b.fit_rows.size();
   });
@@ -103,8 +103,8 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
   return std::optional{std::move(sets).test(std::move(name), "refit")};
 }
 
-// Splitting by row says something else than splitting by shape only where shapes come from parameters of a
-// model: rows of other kinds are not tested again.
+// Splitting by row differs from splitting by shape only if shapes come from parameters of a model. Rows of other kinds are
+// not tested again.
 KernelSplit split_parameters_by_row(const DeviceRows& device) {
   std::set<std::string> with_parameters;
   for (const KernelMeasurement& m : device.rows)
@@ -115,15 +115,15 @@ KernelSplit split_parameters_by_row(const DeviceRows& device) {
   return split;
 }
 
-// Operators that have no hidden size are another question: which tenth of their rows is the largest.
+// Operators without hidden size use another criterion: the largest tenth of their rows.
 std::string group_beyond_range(const KernelMeasurement& m) {
   const std::string group = kernel_group(m);
   const bool of_a_model = m.hidden_size > 0 || m.sequence_length > 0;
   return of_a_model && m.hidden_size == 0 ? group + ", no hidden size" : group;
 }
 
-// Of the newest tables rows of GPUs that no other has, by type: others there are of further kinds of the GPUs of older ones, whose
-// sets stay as they were. Returns those GPUs.
+// Of the newest tables, keeps rows by type of GPUs that no older table has. Other rows are of further kinds of known GPUs,
+// and would change their sets. Returns the new GPUs.
 std::set<std::string> keep_known_gpus_as_they_were(KernelMeasurements& all) {
   const auto is_newest = [&](const KernelMeasurement& m) {
     return all.files[m.file].parent_path().parent_path().filename() == "newer";
@@ -140,7 +140,7 @@ std::set<std::string> keep_known_gpus_as_they_were(KernelMeasurements& all) {
   return newest;
 }
 
-// The platforms that ship, on rows that they were not fitted on.
+// Scores the shipped platforms on rows that they were not fitted on.
 Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
                               const std::vector<std::filesystem::path>& files,
                               const PublishedErrors& published, std::vector<Skipped>& skipped) {
@@ -228,7 +228,7 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   STEPCAST_ASSIGN(std::optional<TestScore> gradients,
                   score_held_out_gradients(devices, files, published, options.threads));
   if (gradients) result.tests.push_back(*std::move(gradients));
-  // What is said of unseen GPUs stays comparable: no relative joins them.
+  // Scores of unseen GPUs stay comparable: no later relative is added.
   std::vector<DeviceRows> older;
   std::ranges::copy_if(devices, std::back_inserter(older), [&](const DeviceRows& device) {
     return std::ranges::none_of(

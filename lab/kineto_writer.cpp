@@ -32,7 +32,7 @@ void append_number(std::string& out, Number value) {
 class Members {
  public:
   explicit Members(std::string& out) : out_(out) { out_ += '{'; }
-  // Of an event; metadata have no category.
+  // For an event. Metadata has no category.
   Members(std::string& out, std::string_view phase, std::string_view category, std::string_view name)
       : Members(out) {
     text("ph", phase);
@@ -51,7 +51,7 @@ class Members {
   void number(std::string_view key, Number value) {
     append_number(begin(key), value);
   }
-  // -1 stands for an absent value in the arrays of a RecordedRank.
+  // -1 means an absent value in the arrays of a RecordedRank.
   template <class Number>
   void number_if_given(std::string_view key, Number value) {
     if (value != Number{-1}) number(key, value);
@@ -61,7 +61,7 @@ class Members {
     begin(key);
     out_ += json;
   }
-  // Nanoseconds as microseconds with three decimals.
+  // Writes nanoseconds as microseconds with three decimals.
   void microseconds(std::string_view key, std::int64_t nanoseconds) {
     begin(key);
     const bool negative = nanoseconds < 0;
@@ -103,7 +103,7 @@ class KinetoText {
   std::string write() {
     out_ += "{\n";
     if (!rank_.schema.empty()) {
-      // A number in every file that has one; whatever else was read is a text.
+      // Files have this as a number; any other text is written as a string.
       const bool number = std::ranges::all_of(rank_.schema, [](char c) { return c >= '0' && c <= '9'; });
       out_ += "  \"schemaVersion\": ";
       if (number && (rank_.schema.size() == 1 || rank_.schema.front() != '0'))
@@ -129,7 +129,7 @@ class KinetoText {
   }
 
  private:
-  // What times are written relative to: the first start, so that microseconds stay short.
+  // Zero of written times: the first start, so that microseconds have few digits.
   static std::int64_t base_time(const RecordedRank& rank) {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -144,7 +144,7 @@ class KinetoText {
     look(rank.gpu_ops);
     look(rank.stream_syncs);
     look(rank.allocator_states);
-    // A reader takes times of up to 126 years; events further apart than that are written as they are.
+    // Readers accept times of up to 126 years. Events with larger distances are written without a shift.
     constexpr std::uint64_t kLongestNs = 4'000'000'000'000'000'000;
     const bool near =
         first <= last && static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) <= kLongestNs;

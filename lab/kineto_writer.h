@@ -1,5 +1,4 @@
-// Writes a RecordedRank as a profiler trace (Chrome JSON as the PyTorch profiler exports it): the inverse of
-// read_kineto.
+// Writes a RecordedRank as a profiler trace (Chrome JSON in the form of the PyTorch profiler), the inverse of read_kineto.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +9,9 @@
 
 namespace stepcast {
 
-// The whole document as text. Times are written in microseconds with three decimals relative to
-// `baseTimeNanoseconds`.
+// Returns the document as text. Times are in microseconds with three decimals, relative to `baseTimeNanoseconds`.
 [[nodiscard]] std::string to_kineto_json(const RecordedRank& rank);
-// Gzip-compressed when the name ends in ".gz". Writes to a temporary file first: nothing half-written is
-// left.
+// Compressed with gzip if the name ends in ".gz". Writes to a temporary file first, so that no partial file remains.
 [[nodiscard]] Status write_kineto(const RecordedRank& rank, const std::filesystem::path& file);
 
 }  // namespace stepcast

@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// The job as somebody may have described it wrongly, and what a right answer names. Empty: not of this job.
+// A wrong description of the job, and the cause that a correct check names. Empty: not applicable to this job.
 struct Falsified {
   Layout layout;
   std::string_view cause;  // a part of MeasuredCause::what
@@ -55,7 +55,7 @@ Falsified falsified(const Layout& layout, std::size_t kind) {
       precision = precision_for(is_fp8 ? DType::bf16 : DType::fp8);
       break;
     }
-    default:  // four times as many samples for each GPU
+    default:  // falsified: four times as many samples for each GPU
       l.batch.global_batch_sequences *= 4;
       job.cause = "global batch is a quarter";
   }

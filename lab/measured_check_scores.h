@@ -1,4 +1,4 @@
-// "Is my number normal?" (analyze/measured_check.h), asked of published steps.
+// Scores "Is my number normal?" (analyze/measured_check.h) on published steps.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace stepcast {
 
-// Of every set and GPU at most 24 runs: each is held against the forecast of what it ran, which is normal, and against that
-// of a job that is falsified in one setting (the recomputation, the batch, the sequence, the type of the products), which is
-// not. Extras: `right_n` verdicts of `steps_n`; percent: `normal_right`, `falsified_right`; of the falsified that were found,
-// `first_cause_right` and `cause_right`, where the first cause that is named, or one of them, is what was falsified.
+// At most 24 runs of every set and GPU. Each is compared with the forecast of its own job, where "normal" is right, and with
+// that of a job with one falsified setting (recomputation, batch, sequence, GEMM type), where it is not. Extras: `right_n`
+// verdicts of `steps_n`; percent: `normal_right`, `falsified_right`; of the detected falsified jobs, `first_cause_right` and
+// `cause_right`: the first named cause, or any of them, is the falsified setting.
 [[nodiscard]] TestScore score_measured_checks(const std::vector<const LlmRun*>& runs,
                                               RunPlatforms& platforms);
 

@@ -35,7 +35,7 @@ constexpr std::pair<std::string_view, std::string_view> kPresets[] = {{"bert_bas
                                                                       {"resnet50", "resnet-50"},
                                                                       {"xlnet_base", "xlnet-base"}};
 
-// What the collector measured of the row's model, as it is described. Nothing: no preset.
+// The description of a collected model; nullopt if it is not a preset.
 std::optional<Job> job_of(const CollectedStep& step) {
   const auto preset = std::ranges::find(kPresets, step.model, [](const auto& p) { return p.first; });
   if (preset == std::end(kPresets)) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<Job> job_of(const CollectedStep& step) {
   return job;
 }
 
-// A DLRM of the collector, from the sizes that it wrote beside its steps.
+// A DLRM of the collector, from the sizes in the description of its step.
 Result<DlrmJob> dlrm_of(const CollectedStep& step) {
   STEPCAST_ASSIGN(const std::string text, read_file(step.description));
   STEPCAST_ASSIGN(const JsonValue file, parse_json(text, step.description.generic_string()));
@@ -104,12 +104,12 @@ ScoredRow row_of_step(const CollectedStep& step, double predicted_ms) {
 
 struct Described {
   const CollectedStep* step = nullptr;
-  double ideal_ms = 0;  // its FLOPs at the peak; 0: not known
+  double ideal_ms = 0;  // FLOPs of the step at the peak; 0: not known
 };
 
-// Steps by description, with the host times of the other GPU's machine. Beside those that the GPU decides the FLOPs of the
-// model at the median share of the peak that the other ones in the type reach on this GPU; beside all of them the measured step
-// of the other GPU.
+// Scores steps by description, with the host times of the machine of the other GPU. Baseline of all steps: the measured step
+// of the other GPU. Baseline of GPU-bound steps: the FLOPs of the model at the median share of the peak that the other steps
+// of the type reach on this GPU.
 Status score_steps(const std::vector<CollectedGpu>& gpus, SuiteResult& result) {
   TestScore all{.test = "described_all_steps", .protocol = "shipped", .unit = "ms"};
   TestScore by_gpu{.test = "described_steps", .protocol = "shipped", .unit = "ms"};

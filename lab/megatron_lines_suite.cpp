@@ -25,22 +25,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What became of the lines of a file, and forecasts beside measured times by GPU.
+// Outcomes of the lines of a file, and by GPU, forecasts with measured times.
 struct MegatronLines {
   double forecast = 0, refused = 0, failed = 0;
   std::map<std::string, std::vector<ScoredRow>> steps;
-  // Small ones, whose steps are the host's.
+  // Small models with host-bound steps.
   struct Small {
     ScoredRow row;
     std::string family, gpu, layout;
-    bool fitted = false;  // constants of hosts are fitted to it
+    bool fitted = false;  // the constants of hosts are fitted to this row
   };
   std::vector<Small> small;
 
   [[nodiscard]] double all() const { return forecast + refused + failed; }
 };
 
-// Constants of hosts are fitted to the cases whose names have an even FNV-1a hash (64 bits), on all GPUs; the others score.
+// Cases with an even FNV-1a hash (64 bits) of their name, on all GPUs, fit the constants of hosts; the others are scored.
 bool hosts_are_fitted_to(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -51,7 +51,7 @@ std::string_view family_of(std::string_view suite) {
   return suite == "gpt" ? "dense GPT" : suite == "moe" ? "experts" : suite == "bert" ? "BERT" : "";
 }
 
-// As the flags say it: forecasts do not repeat sizes of the model.
+// Read from the flags, because forecasts do not repeat sizes of the model.
 bool is_small(std::string_view flags) {
   constexpr std::string_view kFlag = "--hidden-size ";
   constexpr int kLarge = 2048;
@@ -62,7 +62,7 @@ bool is_small(std::string_view flags) {
   return size < kLarge;
 }
 
-// "tensor_parallel 2 pipeline_parallel 4 ...": what of a layout does not follow from the GPUs.
+// The parts of a layout that do not follow from the number of GPUs, for example "tensor_parallel 2 pipeline_parallel 4 ...".
 std::string layout_of(const Forecast& forecast) {
   std::string text;
   for (const Setting& setting : forecast.layout) {
@@ -101,7 +101,7 @@ Result<MegatronLines> read_lines(const fs::path& file, std::vector<Skipped>& ski
   return lines;
 }
 
-// Every row against the median of the others.
+// Every row with the median of the others as prediction.
 std::vector<ScoredRow> medians_of_others(const std::vector<ScoredRow>& rows) {
   std::vector<ScoredRow> out;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -114,8 +114,8 @@ std::vector<ScoredRow> medians_of_others(const std::vector<ScoredRow>& rows) {
   return out;
 }
 
-// The half of the small lines that is scored, by family and GPU: as forecast; times what the other half says of its lines of
-// other layouts (the median of measured over forecast); and the median of the others instead.
+// The scored half of the small lines, by family and GPU: the forecast; the forecast times the median of measured over
+// forecast of lines of other layouts in the other half; and the median of the others.
 std::vector<TestScore> score_small(const std::vector<MegatronLines::Small>& lines) {
   TestScore shipped{.test = "host_bound", .protocol = "shipped", .unit = "ms"};
   TestScore left_out{.test = "host_bound_layout_left_out", .protocol = "refit", .unit = "ms"};

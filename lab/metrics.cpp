@@ -16,13 +16,14 @@ ScoredRow scaled(ScoredRow row, double factor) {
 
 namespace {
 
-// Of an interval and what it is to hold, all over the prediction: 2 / 0.2 for each unit outside of an 80 % interval.
+// Interval score of a measurement, all three relative to the prediction. The penalty is 2 / 0.2 for each unit outside of an
+// 80 % interval.
 double interval_score(double low, double high, double measured) {
   constexpr double kPenalty = 10;
   return high - low + kPenalty * (std::max(low - measured, 0.0) + std::max(measured - high, 0.0));
 }
 
-// The mean score of one interval for all rows, from the tenth to the ninetieth percentile of what was measured.
+// The mean interval score with one interval for all rows: from the 10th to the 90th percentile of the measured values.
 double score_of_one_interval(const std::vector<double>& measured) {
   const double low = quantile(measured, 0.1), high = quantile(measured, 0.9);
   double sum = 0;

@@ -81,7 +81,7 @@ Result<NetworkTimes> times_of(const fs::path& data, const TracedNetwork& traced)
   }
   if (!traced.forward_alone)
     for (const PricedStep::Update& update : step.updates) add(update.price, 1);
-  // Convolutions of fp32 tensors run on TF32 units where there are some.
+  // Convolutions of fp32 tensors use TF32 units if the device has them.
   const bool tf32 = traced.dtype == DType::fp32 && platform.device.peak(DType::tf32);
   const auto peak = platform.device.peak(tf32 ? DType::tf32 : traced.dtype);
   if (!peak) return Error{fmt::format("{} states no peak for {}", traced.platform, to_string(traced.dtype))};

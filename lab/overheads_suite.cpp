@@ -26,10 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A step of fewer operators with a name is a loop of launches, and says nothing of a training.
+// A step with fewer named operators is a loop of launches, not a training step.
 constexpr std::size_t kLeastOperators = 50;
 
-// A profiler trace of a machine: what `calibrate overheads` learns from it, and the step that `replay` takes.
+// A profiler trace of a machine: the overheads that `calibrate overheads` learns from it, and its replayed step.
 struct TracedJob {
   fs::path file;
   std::string name;
@@ -53,7 +53,7 @@ Result<TracedJob> read_job(const fs::path& file, const std::string& name, unsign
   return job;
 }
 
-// The files of one folder that were recorded on one kind of GPU.
+// The files of one folder, by kind of GPU that recorded them.
 std::map<std::string, std::vector<TracedJob>> machines_in(const fs::path& folder, const fs::path& data,
                                                           unsigned threads, std::vector<Skipped>& skipped) {
   std::map<std::string, std::vector<TracedJob>> by_device;
@@ -74,7 +74,7 @@ std::map<std::string, std::vector<TracedJob>> machines_in(const fs::path& folder
   return by_device;
 }
 
-// The step of `job` with the host times of others, as `predict --host overheads` answers.
+// The step of `job` predicted with the host times of others, as in `predict --host overheads`.
 Result<ScoredRow> predicted(const TracedJob& job, const Platform& device,
                             std::span<const OverheadSamples> others, std::string name) {
   Platform platform = device;

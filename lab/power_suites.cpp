@@ -25,7 +25,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kSlowed = 1.05;
-constexpr std::array<double, 3> kMustPercent{6, 10, 4.5};  // slow-down, that of slowed rows, watts
+constexpr std::array<double, 3> kMustPercent{6, 10, 4.5};  // slow-down, slow-down of slowed rows, watts
 
 using RuleMember = double PowerLimitRule::*;
 struct Searched {
@@ -76,7 +76,7 @@ Result<std::vector<ReadRun>> read_limited(const std::filesystem::path& file) {
   return runs;
 }
 
-// Rows below the top limit of their job, with what stands at the top.
+// Rows below the top limit of their job, each with the values at the top limit.
 std::vector<LimitedRun> limited_runs(const std::vector<ReadRun>& read) {
   std::map<std::string, const ReadRun*> tops;
   std::map<std::string, double> least_W;
@@ -108,7 +108,7 @@ DrawUnderLimit trivial(const LimitedRun& run) {
 
 using Answerer = std::function<DrawUnderLimit(const LimitedRun&)>;
 
-// Slow-down, that of slowed rows, watts of one GPU, into the three tests.
+// Adds scores of one GPU to the three tests: slow-down, slow-down of slowed rows, watts.
 void score_limited(const std::vector<LimitedRun>& of_gpu, std::uint64_t n_fit, const Answerer& answer,
                    std::array<TestScore, 3>& tests) {
   for (TestScore& test : tests) test.sets.push_back({.set = of_gpu.front().gpu, .group = {}, .n_fit = n_fit});
@@ -183,7 +183,7 @@ Result<SuiteResult> validate_power_limits(const std::filesystem::path& data,
 namespace {
 
 constexpr std::string_view kNodePlatform = "dgx-h100";
-// Logged per another unit on several nodes (README of the data).
+// On several nodes, this benchmark logs in another unit (README of the data).
 constexpr std::string_view kOtherUnit = "ssd";
 
 struct PowerSet {
@@ -194,8 +194,8 @@ struct PowerSet {
   double step_ms = 0;           // logged; 0: none
   std::string flags;            // of the layout
   double waiting = 0;           // share of the step
-  bool described = false;       // `waiting` is a forecast's
-  bool known = false;           // `waiting` is known at all
+  bool described = false;       // `waiting` is from a forecast
+  bool known = false;           // `waiting` is known
   [[nodiscard]] bool several() const { return n_nodes > 1; }
   [[nodiscard]] std::string name() const { return fmt::format("{} {} {}", system, benchmark, meter); }
   [[nodiscard]] double mean_watts() const {
@@ -247,7 +247,7 @@ Result<std::vector<PowerSet>> read_power_sets(const std::filesystem::path& file)
   return sets;
 }
 
-// The benchmark as a job; nothing for those that no description covers.
+// The benchmark as a job; nullopt if no description covers it.
 std::optional<PredictRequest> job_of_set(const PowerSet& set) {
   PredictRequest request;
   request.platform = std::string{kNodePlatform};
@@ -273,7 +273,7 @@ Status find_waiting(const Session& session, std::vector<PowerSet>& sets) {
       STEPCAST_ASSIGN(const Forecast forecast, session.predict(*request));
       const double waiting = forecast.power ? forecast.power->waiting_share : 0;
       const double busy_ms = (1 - waiting) * forecast.step_time_ms;
-      // On one node the forecast stands for itself.
+      // On one node the waiting of the forecast is used.
       set.waiting =
           set.several() && set.step_ms > 0 ? std::clamp(1 - busy_ms / set.step_ms, 0.0, 1.0) : waiting;
       set.described = set.known = true;
@@ -291,13 +291,13 @@ Status find_waiting(const Session& session, std::vector<PowerSet>& sets) {
 }
 
 struct NodeFit {
-  double busy_W = 0;      // of a node that computes
-  double lost_share = 0;  // of that, where it only waits
-  double mean_W[2] = {};  // of one node, of several: of a job that is not described
+  double busy_W = 0;      // draw of a computing node
+  double lost_share = 0;  // share of `busy_W` that waiting saves
+  double mean_W[2] = {};  // of one node, of several: for jobs without a description
   std::uint64_t n = 0;    // rows
 };
 
-// The draw of busy nodes for a loss by waiting: the mean of one-node sets.
+// The draw of busy nodes for a given saving by waiting: the mean of one-node sets.
 double busy_of(const std::vector<const PowerSet*>& sets, double lost_share) {
   double sum = 0, n = 0;
   for (const PowerSet* set : sets) {
@@ -308,7 +308,7 @@ double busy_of(const std::vector<const PowerSet*>& sets, double lost_share) {
   return n > 0 ? sum / n : 0;
 }
 
-// On what is left without one benchmark, of one maker and meter.
+// Fit without one benchmark, of one maker and meter.
 NodeFit fit_nodes(const std::vector<PowerSet>& sets, std::string_view without, std::string_view meter) {
   std::vector<const PowerSet*> left;
   NodeFit fit;
@@ -360,7 +360,7 @@ class NodeScores {
     for (ScoredRow& row : score.rows) row.predicted = watts;
     tests_[set.several() ? 1 : 0].sets.push_back(std::move(score));
   }
-  // How the means over sets compare; in the first set, as a percentage.
+  // Ratio of the means over sets, percent, stored in the first set.
   void compare_with(const NodeScores& other) {
     for (std::size_t i = 0; i < tests_.size(); ++i) {
       TestScore mine = tests_[i], others = other.tests_[i];

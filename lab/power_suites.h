@@ -1,4 +1,4 @@
-// Scores what a power limit costs (power_limits.csv).
+// Scores the cost of a power limit (power_limits.csv).
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// A training under a limit below the top one, beside the same at the top limit.
+// A training below the top limit, and the same training at the top limit.
 struct LimitedRun {
   std::string gpu, name;
   UncappedDraw draw;   // base_W: the smallest draw of any training on this GPU
@@ -20,8 +20,8 @@ struct LimitedRun {
   double slow_down = 1, mean_W = 0;
 };
 
-// Least error of slow-down (that of all runs and that of those slowed by more than 5 %) and watts, each in its share of
-// what must come out, by a search along the parameters.
+// Fits the rule: least errors of slow-down (of all runs, and of those slowed by more than 5 %) and of watts, each relative
+// to its target, by a search along the parameters.
 [[nodiscard]] PowerLimitRule fitted_power_limit(const std::vector<LimitedRun>& runs);
 
 // Tests, over rows below the top limit; sets are GPUs:
@@ -29,7 +29,7 @@ struct LimitedRun {
 //   slowed_rows  those slowed by more than 5 %
 //   watts        mean draw of the GPU
 //   trivial_...  the same by max(1, P0 / L) and min(P0, L)
-//   shipped_...  the same by the constants that ship, fitted on all rows
+//   shipped_...  the same by the shipped constants, fitted on all rows
 [[nodiscard]] Result<SuiteResult> validate_power_limits(const std::filesystem::path& data,
                                                         const SuiteOptions& options = {});
 

@@ -32,28 +32,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bands of a step, as factors to either side: with the host times of another capture or rank of the job; of
-// another host; of a related job, which holds two of three public traces; of one with other operators. Assumed where not
-// said otherwise.
+// Bands of a step, as factors on each side. In this order: host times of another capture or rank of the job; of another
+// host; of a related job, with a band that covers two of three public traces; of a job with other operators. Assumed unless
+// stated.
 constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kRelatedBand = 1.45, kUnrelatedBand = 2;
-// Share of a step from which on the time of its data loader is worth knowing, as in predict/step_orbit.cpp.
+// Least share of a step at which the time of its data loader is used, as in predict/step_orbit.cpp.
 constexpr double kLoaderShare = 0.02;
-// A job is related to another if its host times know this share of the other's calls.
+// Two jobs are related if the host times of one know this share of the calls of the other.
 constexpr double kRelated = 0.6;
 
-// Predicted step of one rank under these costs; nothing where the Program cannot be simulated.
+// Predicted step of one rank with these costs; nullopt if the Program cannot be simulated.
 std::optional<double> step_us(const RecordedProgram& recorded, const Costs& costs, std::size_t c) {
   const Result<ReplayScores> scores = score_replay(recorded, costs);
   if (!scores.ok()) return std::nullopt;
   return scores->ranks[c].step.simulated_us;
 }
 
-// Steps of every rank with the host times of each of the others.
+// Predicts the step of every rank with the host times of each other rank.
 class SwappedHosts {
  public:
   explicit SwappedHosts(const RecordedJob& job) : job_(job) {}
 
-  // Rank `c` with the host of `o`.
+  // Rank `c` with the host times of `o`.
   [[nodiscard]] std::optional<double> as(std::size_t c, std::size_t o) {
     const auto [at, fresh] = known_.try_emplace({c, o});
     if (fresh) {
@@ -65,7 +65,7 @@ class SwappedHosts {
     }
     return at->second;
   }
-  // With the host of each of these.
+  // Rank `c` with the host times of each of `others`.
   [[nodiscard]] std::vector<double> as_each(std::size_t c, std::span<const std::size_t> others) {
     std::vector<double> us;
     for (const std::size_t o : others)
@@ -90,9 +90,9 @@ std::vector<std::size_t> all_but(std::size_t n, std::size_t c) {
   return others;
 }
 
-// As it would be on the host of the median one of the others: a few slow hosts move the mean, and say nothing of this one.
-// What ranks share with the others is told from what is their own by the others: each way to the step counts by how far
-// it is off among them.
+// Predicts each rank with the host of the median one of the others, because a few slow hosts would change the mean. That
+// prediction and the mean step of the others are weighted by their errors on the other ranks: the first is right if ranks
+// differ, the second if they share delays.
 void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   const std::size_t n = recorded.facts.size();
@@ -136,25 +136,25 @@ void own_overheads(StepScores& scores, const RecordedJob& job) {
   }
 }
 
-// Every step as each of the others would have it with the data loader's time and the shapes of the first: recorded, and
-// what these change of it in the replay.
+// Predicts each step as each other step, with the data loader time and the shapes of the first: the recorded time plus the
+// change that these cause in the replay.
 class LoaderSwaps {
  public:
-  // `models` of the GPU that recorded; null: steps of other shapes count as they are.
+  // `models` of the GPU that recorded; null: steps with other shapes are not adjusted.
   LoaderSwaps(const RecordedJob& job, std::size_t first, const StepPricer* models)
       : job_(job), first_(first), models_(models) {}
 
   [[nodiscard]] double step_us(std::size_t s, std::size_t c) const {
     return job_.steps[s].facts[c].step_us.length_us();
   }
-  // Step `s` as step `o` had it; nothing where the two differ in their ranks.
+  // Step `s` predicted from step `o`; nullopt if their ranks differ.
   [[nodiscard]] std::optional<double> as_in(std::size_t s, std::size_t o, std::size_t c) {
     if (job_.steps[o].facts.size() != job_.steps[s].facts.size()) return std::nullopt;
     auto [at, fresh] = known_.try_emplace({s, o});
     if (fresh) at->second = changes(s, o);
     return step_us(o, c) + at->second[c];
   }
-  // Its median over these.
+  // The median over `others`.
   [[nodiscard]] double median_as_in(std::size_t s, std::span<const std::size_t> others, std::size_t c) {
     std::vector<double> us;
     for (const std::size_t o : others)
@@ -166,7 +166,7 @@ class LoaderSwaps {
     for (const std::size_t o : others) us.push_back(step_us(o, c));
     return median(std::move(us));
   }
-  // All steps behind the first but these.
+  // All steps from `first_` on with as many ranks as `s`, without `s` and `without`.
   [[nodiscard]] std::vector<std::size_t> others(std::size_t s, std::size_t without) const {
     std::vector<std::size_t> all;
     for (std::size_t o = first_; o < job_.steps.size(); ++o)
@@ -212,8 +212,8 @@ class LoaderSwaps {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> known_;  // [step, as in][rank class]
 };
 
-// The step as the others had it, its data loader's time and its shapes given, as far as that helped to tell them from each
-// other.
+// The step predicted from the others, with its data loader time and its shapes given if these help to predict the others
+// from one another.
 void cross_step(StepScores& scores, const RecordedJob& job, PricedDevices& devices,
                 std::vector<Skipped>& skipped) {
   const std::size_t first = first_steady_step(job);
@@ -246,7 +246,7 @@ void cross_step(StepScores& scores, const RecordedJob& job, PricedDevices& devic
   }
 }
 
-// Steps of one rank with these host times: [rank class][step], measured and predicted.
+// Steps of one rank with these host times, [rank class][step]: measured and predicted.
 std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, const HostOverheads& host,
                                                       const HostSpeed& speed, bool loader_given) {
   std::vector<std::vector<TimePair>> pairs;
@@ -263,7 +263,7 @@ std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, co
   }
   return pairs;
 }
-// Means of host times predict the mean of the steps.
+// Compares means, because means of host times predict the mean step.
 TimePair mean_of(std::span<const TimePair> pairs) {
   TimePair mean;
   for (const TimePair& pair : pairs) {
@@ -277,7 +277,7 @@ std::string mean_row_name(const RecordedJob& job, std::size_t r, std::size_t n) 
   return n == 1 ? row_name(facts) : fmt::format("rank {} mean of {} steps", facts.rank, n);
 }
 
-// The mean step of `job` with these host times; `band`: to either side, a factor.
+// The mean step of `job` with these host times. `band`: factor on each side.
 void add_means(StepScores& scores, std::string_view test, const RecordedJob& job,
                std::span<const std::vector<TimePair>> pairs, std::size_t n_fit, double band) {
   for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
@@ -295,7 +295,7 @@ void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& 
   add_means(scores, test, job, steps_with_host_of(job, host, speed, loader_given), n_fit, band);
 }
 
-// Every step of `job` alone, with the host times of another capture.
+// Every step of `job` separately, with the host times of another capture.
 void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const HostOverheads& host,
                                std::size_t n_fit) {
   const auto pairs = steps_with_host_of(job, host, {}, true);
@@ -315,7 +315,7 @@ void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const
   }
 }
 
-// The median step of the other captures: what anybody would say.
+// Trivial answer: the median step of the other captures.
 void median_of_captures(StepScores& scores, const RecordedJob& job,
                         std::span<const RecordedJob* const> captures) {
   std::vector<std::vector<TimePair>> pairs;
@@ -336,8 +336,8 @@ void median_of_captures(StepScores& scores, const RecordedJob& job,
   }
 }
 
-// With the host times of all other jobs, whatever their GPU, at the speed that operators they share say. The data
-// loader's time is given: it is an input. Beside it: without knowing operators by name.
+// Predicts with the host times of all other jobs on any GPU, scaled to the speed of this host by common operators. The data
+// loader time is given, because it is an input. A second test does not use the names of operators.
 void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const OverheadFit& own,
                         std::span<const OverheadFit> others) {
   const OverheadFit pool = pooled_jobs(others);
@@ -349,9 +349,9 @@ void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const Overhe
                kUnrelatedBand, true);
 }
 
-// Without a word of the job: families of operators take what they take in the median job. An operator by its name is
-// known from few jobs, and their hosts and programs are further apart than its family is from it; the median over jobs
-// of each operator stands beside. The band is what other workloads were off.
+// Predicts without any information about the job: families of operators take the time of the median job. Operators by name
+// are known from few jobs, and their hosts and programs differ more than an operator differs from its family. A second test
+// uses the median over jobs of each operator. The band is the error on other workloads.
 void with_untold_hosts(StepScores& scores, std::span<const RecordedJob> jobs,
                        std::span<const OverheadFit> host_of_jobs) {
   struct Answer {
@@ -373,7 +373,7 @@ void with_untold_hosts(StepScores& scores, std::span<const RecordedJob> jobs,
                  kUnrelatedBand, true);
   }
   for (const Answer& answer : answers) {
-    std::vector<double> off;  // ln, of other workloads
+    std::vector<double> off;  // ln, errors on other workloads
     for (const Answer& other : answers) {
       if (same_workload(*other.job, *answer.job)) continue;
       for (const std::vector<TimePair>& pairs : other.pairs)
@@ -411,11 +411,11 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
       const OverheadFit fit = fit_overheads(captures);
       const HostOverheads host = fit.host();
       with_host_of(scores, "two_captures", job, host, {}, n_captures, kOverheadBand, true);
-      HostSpeed as_its_operators;  // of the data loader; all else is as learned
+      HostSpeed as_its_operators;  // of the data loader; all other times are as learned
       as_its_operators.data_loader = speed_of(host_of_jobs[j], fit).data_loader;
       with_host_of(scores, "two_captures_loader_learned", job, host, as_its_operators, n_captures,
                    as_its_operators.data_loader != 1 ? kOverheadBand : kOtherHostBand);
-      // Without a word of the capture that is predicted, as the median of the other one.
+      // Without any information about the predicted capture: the median step of the other one.
       with_host_of(scores, "two_captures_nothing_given", job, host, {}, n_captures, kOtherHostBand);
       median_of_captures(scores, job, same);
       each_step_of_two_captures(scores, job, host, n_captures);
@@ -428,8 +428,8 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
 // ---------------------------------------------------------------------------------------------------------
 // Execution traces alone
 
-// A rank's step from its execution trace, with what the profiler traces of the other ranks say of the host;
-// the other ranks' structure from their execution traces, too.
+// The step of a rank from its execution trace, with host times from the profiler traces of the other ranks, and the
+// structure of the other ranks from their execution traces.
 void execution_traces_alone(StepScores& scores, const RecordedJob& job, const TraceSet& set,
                             PricedDevices& devices) {
   const RecordedProgram& recorded = job.steps.back();
@@ -487,7 +487,7 @@ const TestScore* test_named(std::span<const TestScore> tests, std::string_view n
   return nullptr;
 }
 
-// Adds what a test is off of what the best of its baselines is, set by set.
+// Adds the ratio of the error of a test to that of its best baseline, set by set.
 void hold_against(std::span<TestScore> tests, std::string_view name,
                   std::initializer_list<std::string_view> baselines) {
   for (TestScore& test : tests) {
@@ -507,7 +507,7 @@ void hold_against(std::span<TestScore> tests, std::string_view name,
   }
 }
 
-// The band of a pair is what pairs of other workloads were off.
+// The band of a pair is the error on pairs of other workloads.
 void cross_device(StepScores& scores, const std::vector<RecordedJob>& jobs, PricedDevices& devices) {
   struct Scored {
     DevicePair pair;

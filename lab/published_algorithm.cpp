@@ -23,10 +23,11 @@ namespace {
 
 using Index = std::int32_t;
 
-// All of the published code: added to every kernel, between kernels of a stream, a childless aten::to in place of T4.
+// Constants of the published code: time added to every kernel, gap between kernels of a stream, time of a childless aten::to
+// instead of T4.
 constexpr double kKernelOverheadUs = 5, kStreamGapUs = 1, kBareCopyUs = 2;
 constexpr std::int64_t kElementBytes = 4;
-// No tensor has more; so that bytes of all ranks together stay within 64 bits.
+// Largest number of elements of a tensor, so that the bytes of all ranks together fit 64 bits.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 
 // "autograd::engine::evaluate_function: AddmmBackward0" -> "AddmmBackward"
@@ -56,11 +57,11 @@ bool same_tensor(const TensorUse& a, const TensorUse& b) {
 
 struct Visit {
   Index node = -1;
-  bool label = false;        // only its name counts
-  std::vector<Index> below;  // of an operator: itself first
+  bool label = false;        // only its name is used
+  std::vector<Index> below;  // of an operator: the operator and all below it, itself first
 };
 
-// Operators outside of operators and the labels between them, by id.
+// Top-level operators and the labels between them, by id.
 class Visits {
  public:
   explicit Visits(const ExecutionTrace& trace) : trace_(trace), children_(trace.nodes.size()) {}
@@ -118,7 +119,7 @@ class Visits {
   std::vector<std::vector<Index>> children_;
 };
 
-// A collective of one rank: what it transfers is known when all ranks are.
+// A collective of one rank. The transferred bytes are known only after all ranks are read.
 struct RankCollective {
   CollectiveOp op = CollectiveOp::unknown;
   std::int64_t elements = 0;
@@ -200,10 +201,10 @@ class RankBuilder {
     return last_cpu_;
   }
 
-  // g_cp = g_cm = max of both: what either stream runs next waits for both.
+  // g_cp = g_cm = max of both: the next work of either stream waits for both.
   void synchronize_streams() { synchronized_ = {compute_.last, communication_.last}; }
 
-  // The CPU goes on when these are over.
+  // The CPU waits for the ends of `tasks`.
   void wait_for(std::initializer_list<TaskId> tasks) {
     const TaskId back = block_.add_task(
         cpu_, {.kind = TaskKind::sync_return, .work = program_.works.intern(Waiting{})}, Microseconds{});
@@ -239,7 +240,7 @@ class RankBuilder {
                          trace_.inputs(node_at(visit.node)).empty());
   }
 
-  // What the next operators have to read to wait for this collective.
+  // The tensor that later operators read to wait for this collective.
   [[nodiscard]] std::optional<TensorUse> tensor_of(const Visit& visit, CollectiveOp op) const {
     for (const Index node : visit.below) {
       const std::string_view name = name_of(node);
@@ -294,7 +295,7 @@ class RankBuilder {
         const double us = bare_copy && !kernels.empty() ? kBareCopyUs : mean(OverheadType::t4, call);
         const TaskId launched = host(OverheadType::t4, program_.names.intern(call), stack, us);
         if (!kernels.empty()) {
-          // The communication is the last kernel that there is, however few were launched.
+          // The collective is the last kernel, for any number of launches.
           const bool joins = collective != nullptr && i + 1 == n;
           add_kernel(joins ? kernels.back() : kernels[i], name, stack, launched, collective, visit);
         }
@@ -327,7 +328,7 @@ class RankBuilder {
     };
     behind(stream.last, EdgeOrigin::stream_order);
     if (joins) behind(compute_.last, EdgeOrigin::event);
-    // Each stream once; later kernels come behind this one.
+    // Each stream only once; later kernels come after this one.
     TaskId& other = joins ? synchronized_.compute : synchronized_.communication;
     if (!joins) behind(other, EdgeOrigin::tensor);
     other = TaskId{};
@@ -376,8 +377,8 @@ class RankBuilder {
   std::vector<RankCollective> collectives_;
 };
 
-// The message of the i-th collective, as the published code sizes it: an all-reduce its tensor, an exchange the
-// busiest rank's traffic, its own share left out.
+// The message size of the i-th collective by the published code: the tensor of an all-reduce; the traffic of the busiest
+// rank of an all-to-all, without its own share.
 double message_bytes(const std::vector<std::vector<RankCollective>>& of_ranks, std::size_t i) {
   const auto n = static_cast<std::int64_t>(of_ranks.size());
   const RankCollective& first = of_ranks.front()[i];

@@ -39,7 +39,7 @@ std::string recorded_gpu(const TraceSet& traces) {
   return {};
 }
 
-// Overheads of other jobs on that host, by the published rules.
+// Overheads of other jobs on that host, extracted by the published rules.
 Result<HostOverheads> overheads_of_traces(const std::vector<std::filesystem::path>& places) {
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
   std::vector<TraceListing::Other> skipped;
@@ -158,7 +158,7 @@ PublishedLayerSplit published_layer_split(std::int64_t n_layers, std::int64_t n_
 }
 
 PublishedStep compose_as_published(const PublishedComponents& c) {
-  // Forwards are sent by head and middle, backwards by middle and tail; senders wait.
+  // Head and middle stages send forwards, middle and tail stages send backwards. Senders wait.
   PublishedStep step{
       .longest_forward_us =
           std::max({c.head.forward_us + c.p2p_us, c.middle.forward_us + c.p2p_us, c.tail.forward_us}),
@@ -166,7 +166,7 @@ PublishedStep compose_as_published(const PublishedComponents& c) {
           std::max({c.head.backward_us, c.middle.backward_us + c.p2p_us, c.tail.backward_us + c.p2p_us})};
   step.passes_us = static_cast<double>(c.micro_batches - 1 + c.n_stages) *
                    (step.longest_forward_us + step.longest_backward_us);
-  if (c.data_parallel <= 1) return step;  // as published: no optimizer then
+  if (c.data_parallel <= 1) return step;  // as published: no optimizer in this case
   step.all_reduce_us = c.head.all_reduce_us;
   for (const PublishedStage* stage : {&c.head, &c.middle, &c.tail})
     step.update_us = std::max(step.update_us, stage->optimizer_us + stage->all_gather_us);

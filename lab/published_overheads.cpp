@@ -16,7 +16,7 @@ namespace {
 constexpr double kEventCostUs = 2;
 constexpr double kShortestGapUs = 2;
 constexpr double kLongestGapUs = 200;
-constexpr double kCallUs = 4;  // 10 us of a launch less 2 us for its event and 4 us for that of the kernel
+constexpr double kCallUs = 4;  // 10 us of a launch minus 2 us for its event and 4 us for the kernel event
 
 constexpr std::int32_t kNone = -1;
 
@@ -26,7 +26,7 @@ struct Event {
   std::string_view name;
   bool label = false, call = false;
   std::int32_t parent = kNone;
-  std::uint32_t after = 0;  // the first event in the list that is not inside this one
+  std::uint32_t after = 0;  // the first later event in the list that is not inside this one
 };
 
 bool is_label(const CpuOp& op, std::string_view name) {
@@ -96,7 +96,7 @@ class RankExtractor {
       if (call.thread != thread || !counts(us(call.start))) continue;
       events.push_back({us(call.start), us(call.end()), rank_.names.text(call.name), false, true});
     }
-    // Operators before the calls that they may have made in the same instant.
+    // Operators come before calls with the same start, which they may have made.
     std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
       return a.start_us != b.start_us ? a.start_us < b.start_us : a.end_us > b.end_us;
     });
@@ -137,13 +137,13 @@ class RankExtractor {
     while (!open.empty()) close(static_cast<std::uint32_t>(events.size()));
   }
 
-  // `op`: the operator and what is inside it.
+  // `op`: the operator and the events inside it.
   void extract_operator(std::span<const Event> op) {
     const std::string_view name = op.front().name;
     std::vector<std::size_t> launches;
     for (std::size_t i = 1; i < op.size(); ++i)
       if (is_launch(op[i])) launches.push_back(i);
-    // Without what the profiler added for `events` of them.
+    // Subtracts the time that the profiler added for `events` events.
     const auto add = [&](OverheadType type, double us, std::size_t events) {
       samples_.add(type, name,
                    {std::max(0.0, us - kEventCostUs * static_cast<double>(events)),

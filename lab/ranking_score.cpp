@@ -18,9 +18,9 @@ namespace stepcast {
 
 namespace {
 
-constexpr double kApartShare = 0.05;  // pairs of layouts closer than this have no order
+constexpr double kApartShare = 0.05;  // closer pairs of layouts have no order
 
-// From 0; ties share the mean.
+// Ranks from 0; ties share the mean rank.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -35,8 +35,8 @@ std::vector<double> ranks(const std::vector<double>& values) {
   return result;
 }
 
-// Priced again with the software of the run: the plan's forecasts, with the habits of its framework, are within a few
-// percent of these, and so is its order.
+// The best layouts of the plan are priced again with the software of the run. The plan's forecasts use the defaults of the
+// framework and differ by a few percent, so its order is about right.
 constexpr std::size_t kPricedAgain = 100;
 
 struct Verdict {
@@ -67,7 +67,7 @@ PlanRequest request_for(const LlmRun& run, unsigned threads) {
   const bool is_narrow = compute == DType::fp8 || compute == DType::fp4;
   s.dtype = is_narrow ? layout.layer.precision.other : compute;
   request.restrictions.dtypes = std::vector{compute};
-  // LLM Foundry and plain FSDP split nothing but data; who trains with them chooses micro-batch and recomputation.
+  // Frameworks that only use data parallelism: LLM Foundry and plain FSDP. Their users choose micro-batch and recomputation.
   constexpr Framework kSplitDataAlone[] = {Framework::fsdp, Framework::pytorch};
   if (std::ranges::find(kSplitDataAlone, layout.software.framework) != std::end(kSplitDataAlone)) {
     request.restrictions.tensor = request.restrictions.pipeline = request.restrictions.context = {{1}};
@@ -79,7 +79,7 @@ PlanRequest request_for(const LlmRun& run, unsigned threads) {
   return request;
 }
 
-// A layout of the plan as the run would run it.
+// A layout of the plan with the software settings of the run.
 Layout as_run(const Layout& run, const Layout& planned) {
   Layout layout = run;
   layout.degrees = planned.degrees;
@@ -95,7 +95,7 @@ Layout as_run(const Layout& run, const Layout& planned) {
   return layout;
 }
 
-// A layout of the plan, as the run would run it.
+// A planned layout with the settings of the run, and its forecast.
 struct Candidate {
   const RankedLayout* ranked = nullptr;
   Layout layout;
@@ -109,8 +109,8 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request_for(measured, threads), platform));
   if (plan.found.priced.empty()) return why_none(plan);
   Verdict verdict{&run, run.prediction.step.time.value() * 1e-3, true, {}};
-  // As `plan` recommends: nothing that is tight in memory, with what the software of the run keeps there, unless nothing
-  // else is found.
+  // Selects like `plan`: layouts with little memory headroom under the software of the run are used only if there are no
+  // others.
   std::vector<Candidate> candidates;
   for (const RankedLayout& ranked : plan.ranking.layouts) {
     Layout layout = as_run(measured.layout, ranked.layout);
@@ -147,12 +147,12 @@ std::map<std::string, const PredictedRun*> fastest_of_families(const std::vector
   return fastest;
 }
 
-// A family with what `plan` recommends for its job.
+// A family of runs and the layout that `plan` recommends for its job.
 struct PlannedFamily {
-  const PredictedRun* run = nullptr;  // the fastest that was measured
+  const PredictedRun* run = nullptr;  // the fastest measured run
   Estimate forecast;
   std::string layout;
-  bool holds_run = false;  // whether the lists that were searched hold the layout that was measured
+  bool holds_run = false;  // whether the searched layouts include the measured layout
   [[nodiscard]] double ratio() const { return run->run->iter_time_ms * 1e3 / forecast.time.value(); }
   [[nodiscard]] bool has_experts() const { return run->run->model.moe.has_value(); }
 };
@@ -183,7 +183,8 @@ Result<PlannedFamily> planned(const PredictedRun& run, RunPlatforms& platforms, 
   return family;
 }
 
-// Runs of one model and machine in an older release than the newest of them are a set of their own: plans are for today's.
+// Name of the set of a family. Runs with an older release than the newest one of their model and machine form a separate
+// set, because plans are for current releases.
 std::string set_of(const PlannedFamily& family, const std::vector<PlannedFamily>& all) {
   const LlmRun& run = *family.run->run;
   const bool is_old = std::ranges::any_of(all, [&](const PlannedFamily& other) {
@@ -194,7 +195,8 @@ std::string set_of(const PlannedFamily& family, const std::vector<PlannedFamily>
   return is_old ? run.set + " older release" : run.set;
 }
 
-// What families of models with experts took over their forecasts, without those that `is_left_out`.
+// The prior fitted to the ratios of measured to forecast steps of families of models with experts, except those that
+// `is_left_out`.
 template <class LeftOut>
 PromisePrior prior_without(const std::vector<PlannedFamily>& all, const LeftOut& is_left_out) {
   std::vector<double> ratios;
@@ -203,7 +205,7 @@ PromisePrior prior_without(const std::vector<PlannedFamily>& all, const LeftOut&
   return fit_promise(ratios);
 }
 
-// `step_of` says what is compared with the fastest published step.
+// `step_of` returns the time that is compared with the fastest published step.
 template <class StepOf>
 TestScore score_promises(std::string name, const std::vector<PlannedFamily>& all, const StepOf& step_of) {
   TestScore test{.test = std::move(name), .protocol = "shipped", .unit = "ms"};
@@ -216,7 +218,7 @@ TestScore score_promises(std::string name, const std::vector<PlannedFamily>& all
     row.p10 = step.p10.value() * 1e-3;
     row.p90 = step.p90.value() * 1e-3;
     row.shares = family.layout;
-    const double promised = row.measured / row.predicted;  // throughput over what was reached
+    const double promised = row.measured / row.predicted;  // expected over measured throughput
     const std::string set = set_of(family, all);
     within[set] += promised >= 0.9 && promised <= 1.2 ? 1 : 0;
     sets[set].rows.push_back(std::move(row));
@@ -346,8 +348,8 @@ TestScore score_rankings(std::string test, std::string_view protocol, const std:
   }
   for (const auto& [name, members] : sets) {
     SetScore set{.set = name, .extras = ranking_extras(members)};
-    if (set.extras.empty()) continue;  // one layout of each is no ranking
-    // Nothing is said of how its factors were fitted here: leave_model_out says it.
+    if (set.extras.empty()) continue;  // families with a single layout cannot be ranked
+    // The fit of factors is scored by leave_model_out.
     set.n_fit = protocol == "refit" ? members.size() : 0;
     for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
     result.sets.push_back(std::move(set));

@@ -1,9 +1,9 @@
 """Records training steps by their own programs, without a GPU: the records that the suite `dry_run` scores.
 
-    python3 lab/record_steps.py OUT              a file for each step of data/measured, by the name of its case; what is there is kept
+    python3 lab/record_steps.py OUT              a file for each step of data/measured, by the name of its case; existing files are kept
     python3 lab/record_steps.py --case NAME      the program itself: eight steps of one case
     python3 lab/record_steps.py --published OUT  a file for each published step of TorchTitan below, by its description
-    python3 lab/record_steps.py --estimator FILE what PyTorch's RuntimeEstimator says of each step of data/measured, as CSV
+    python3 lab/record_steps.py --estimator FILE the estimate of PyTorch's RuntimeEstimator for each step of data/measured, as CSV
 
 All but the third need the packages that the steps were measured with: torch 2.11, torchvision and transformers 5.17. It needs
 TorchTitan 0.1.0, of the month of its later benchmarks, and tyro, tiktoken and tensorboard; it records the compiled programs with torch
@@ -48,7 +48,7 @@ def train(name: str) -> None:
 
 
 def cases() -> List[str]:
-    """Of all folders of data/measured, each once."""
+    """The cases of all folders of data/measured, without duplicates."""
     names: List[str] = []
     measured = os.path.join(_ROOT, "data", "measured")
     for folder in sorted(os.listdir(measured)):
@@ -59,13 +59,13 @@ def cases() -> List[str]:
     return list(dict.fromkeys(names))
 
 
-# ---- PyTorch's own estimate ----
-_DATA_SHEET = "NVIDIA H100"  # the one name of both chips that PyTorch's table of data sheets knows
+# ---- Estimate of PyTorch ----
+_DATA_SHEET = "NVIDIA H100"  # the only name in PyTorch's table of data sheets for both chips
 
 
 def estimate_steps(file: str) -> None:
-    """Writes milliseconds of a step of each case, behind one that sets the optimizer up, or why there are none. `file` holds the GPUs
-    with their bandwidths in GB/s first."""
+    """Writes the estimated milliseconds of a step of each case, after a step that sets up the optimizer, or the reason for a failure.
+    `file` begins with the GPUs and their bandwidths in GB/s."""
     import types
 
     import torch
@@ -75,7 +75,8 @@ def estimate_steps(file: str) -> None:
     from stepcast.dryrun import mode, patches
     from torch.distributed._tools.runtime_estimator import RuntimeEstimator
 
-    torch.nn.Module._apply = patches._apply(torch.nn.Module._apply)  # PyTorch's own does not move fake parameters that are tied
+    # PyTorch's version does not move tied fake parameters
+    torch.nn.Module._apply = patches._apply(torch.nn.Module._apply)
     torch._C._set_only_lift_cpu_tensors(True)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     machine = types.SimpleNamespace(device=torch.device("cuda"), is_cuda=True, require_memory=lambda bytes_needed: None)
@@ -91,7 +92,7 @@ def estimate_steps(file: str) -> None:
                 training = measure_steps.build(case, machine)
                 training.step()
                 for i, (_, bandwidth) in enumerate(gpus):
-                    rates.get_gpu_dram_gbps = lambda bandwidth=bandwidth: bandwidth  # Triton asks the driver
+                    rates.get_gpu_dram_gbps = lambda bandwidth=bandwidth: bandwidth  # Triton would ask the driver
                     with RuntimeEstimator()("operator-level-cost-model") as estimator:
                         training.step()
                     estimates[i] = f"{estimator.total_runtime:.4f}"
@@ -126,7 +127,7 @@ def estimate(file: str) -> int:
 
 
 # ---- Published steps ----
-# TorchTitan's benchmarks of December 2024 and June 2025: how a row of llm_runs.csv is described, and the arguments that say the same.
+# TorchTitan's benchmarks of December 2024 and June 2025: the description of a row of llm_runs.csv, and the equivalent arguments.
 _H100, _H200 = "H100-96GB-HBM2e-500W", "H200-SXM"
 _GPU_BYTES = {_H100: 95 << 30, _H200: 141 << 30}
 _OP = ["--activation_checkpoint.mode", "selective", "--activation_checkpoint.selective_ac_option", "op"]
@@ -137,7 +138,7 @@ _ROWWISE = [*_COMPILE, *_FLOAT8, "--float8.recipe_name", "rowwise"]
 _TENSORWISE = [*_COMPILE, *_FLOAT8, "--float8.enable_fsdp_float8_all_gather", "--float8.precompute_float8_dynamic_scale_for_fsdp"]
 
 
-# Compiled programs of December 2024 left the loss as it was, which their peak memory shows, too.
+# Compiled programs of December 2024 did not compile the loss, as their peak memory shows.
 _PLAIN_LOSS = """from torchtitan.components.loss import cross_entropy_loss
 from torchtitan.protocols.train_spec import get_train_spec
 get_train_spec("llama3").build_loss_fn = lambda job_config: cross_entropy_loss
@@ -188,7 +189,7 @@ _LEFT_OUT = ("seq_id", "fw_tid", "fw_parent", "scope", "rf_id", "tid", "op_schem
 
 
 def _short(value: Any) -> Any:
-    """A tensor without its address, which no one reads."""
+    """A tensor without its address, which is not used."""
     if isinstance(value, list):
         is_tensor = len(value) == 6 and isinstance(value[5], str)
         return [0, *value[1:]] if is_tensor else [_short(v) for v in value]
@@ -196,7 +197,7 @@ def _short(value: Any) -> Any:
 
 
 def _odd(shape: Any, strides: Any) -> Any:
-    """Strides where they do not follow from the shape."""
+    """The strides, or an empty list if they follow from the shape."""
     if any(isinstance(part, list) for part in shape):
         return [_odd(*part) for part in zip(shape, strides)]
     plain = [math.prod(shape[i + 1:]) for i in range(len(shape))]
@@ -204,14 +205,15 @@ def _odd(shape: Any, strides: Any) -> Any:
 
 
 def shorten(source: str, target: str) -> None:
-    """A tenth of the size: without what no forecast reads, and without operators that start nothing on the GPU, which the host of these
-    steps has time for many times over."""
+    """Writes a trace with a tenth of the size: without attributes that no forecast reads, and without operators that start no GPU work.
+    The steps are GPU-bound, so that the host time of these operators does not matter."""
     with gzip.open(source, "rt", encoding="utf-8") as file:
         trace = json.load(file)
     kept, nodes = {2}, []
-    for node in reversed(trace["nodes"]):  # operators stand in front of those that they call
+    for node in reversed(trace["nodes"]):  # operators come before those that they call
         about = {a["name"]: a["value"] for a in node["attrs"]}
-        is_view = re.search(r"\(\w+\)", about.get("op_schema", "").rpartition("->")[2]) is not None  # an alias that is not written
+        # An alias that is not written to.
+        is_view = re.search(r"\(\w+\)", about.get("op_schema", "").rpartition("->")[2]) is not None
         if node["id"] not in kept and (is_view or "stream" not in about) and not about.keys() & {"runtime_before", "sync"} \
                 and not node["name"].startswith("##"):
             continue
@@ -238,7 +240,7 @@ def _dry_run(options: List[str], command: List[str], folder: str, out: str) -> b
 
 
 def record(out: str) -> int:
-    """Records every case that `out` does not hold yet as CASE.et.json.gz; returns how many failed."""
+    """Records every case that is not yet in `out` as CASE.et.json.gz; returns how many failed."""
     failed = 0
     os.makedirs(out, exist_ok=True)
     for name in cases():
@@ -254,7 +256,7 @@ def record(out: str) -> int:
 
 
 def record_published(out: str) -> int:
-    """Records every published step that `out` does not hold yet; returns how many failed."""
+    """Records every published step that is not yet in `out`; returns how many failed."""
     failed = 0
     os.makedirs(out, exist_ok=True)
     compiled = importlib.metadata.version("torch").split(".")[:2] != ["2", "8"]

@@ -18,9 +18,9 @@ namespace stepcast {
 
 namespace {
 
-// Steps of a longer recording that are rebuilt: enough for means, and a file of thousands stays affordable.
+// Most steps of a recording that are rebuilt: enough for means, and affordable for files with thousands of steps.
 constexpr std::size_t kMostSteps = 12;
-// Two recordings are of one workload if they share this much of their operators' calls.
+// Two recordings are of one workload if they have this share of their operator calls in common.
 constexpr double kSameWorkload = 0.9;
 
 std::map<std::string, std::uint64_t> operators_of(const RecordedRank& rank) {
@@ -146,7 +146,7 @@ std::string relative_name(const fs::path& path, const fs::path& data) {
   std::string name = path.lexically_relative(data).generic_string();
   if (name.empty() || name == ".") name = path.filename().generic_string();
   if (name.empty())
-    name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
+    name = path.parent_path().filename().generic_string();  // for a folder with a slash at its end
   for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"})
     if (name.ends_with(ending)) name.erase(name.size() - ending.size());
   return name;

@@ -1,4 +1,4 @@
-// A recorded job with what the predict suite asks of it more than once: its rebuilt steps and their host times.
+// A recorded job with data that the predict suite uses repeatedly: its rebuilt steps and their host times.
 #pragma once
 
 #include <cstddef>
@@ -20,36 +20,35 @@ namespace stepcast {
 struct RecordedJob {
   std::string name, folder, device;
   std::vector<RecordedProgram> steps;          // at least one
-  OverheadSamples host;                        // of all steps together
-  std::vector<OverheadSamples> host_of_ranks;  // of each rank alone, last step. [rank class]
-  // Which operators the first rank calls in the whole file, with their shapes, and how often.
+  OverheadSamples host;                        // of all steps
+  std::vector<OverheadSamples> host_of_ranks;  // [rank class] of each rank, last step
+  // Calls of the first rank in the whole file: operators with shapes, and their number.
   std::map<std::string, std::uint64_t> operators;
 };
 
-// The last steps of the set, or the whole traces where they mark none; those that cannot be rebuilt are left out. An
-// error: none can.
+// Rebuilds the last steps of the set, or the whole traces if they mark no steps. Steps that cannot be rebuilt are left out.
+// An error if none can.
 [[nodiscard]] Result<RecordedJob> rebuild_job(const TraceSet& set, const std::string& name, unsigned threads);
 
 [[nodiscard]] std::vector<RankClassId> all_classes(const RecordedProgram& recorded);
-// True if the two call the same operators with the same shapes, but for a tenth.
+// True if the two call the same operators with the same shapes, except for a tenth of the calls.
 [[nodiscard]] bool same_workload(const RecordedJob& a, const RecordedJob& b);
-// The first step of a job that is under way: those before it differ by more than kSteadyWithin from the median of
-// the ones behind them. The CPU runs ahead of an empty GPU there, or caches are cold.
+// The first step after warm-up. Steps before it differ by more than kSteadyWithin from the median of later steps, because
+// the CPU runs ahead of an empty GPU or caches are cold.
 inline constexpr double kSteadyWithin = 0.2;
 [[nodiscard]] std::size_t first_steady_step(const RecordedJob& job);
 
 // Time of the rank in calls of the data loader. It is an input, not a property of the host.
 [[nodiscard]] double data_loader_us(const RecordedProgram& recorded, RankClassId c);
-// Its recorded time, times `factor`.
+// Sets it to its recorded time multiplied by `factor`.
 void scale_data_loader(const RecordedProgram& recorded, RankClassId c, Costs& costs, double factor);
 
-// The trace sets of a folder of measured data, for suites that go over all of them.
+// The trace sets of a folder of measured data, for suites that read all of them.
 
-// `data` itself and the folders below it, in order of their names; of a file the file alone. An error: it does
-// not exist or cannot be listed.
+// `data` and all folders below it, ordered by name; for a file, only the file. An error if it does not exist or cannot be listed.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> folders_of(const std::filesystem::path& data);
 
-// How reports call what lies at `path` in `data`: without endings that only say the format.
+// Name of `path` in reports: relative to `data`, without endings that only state the format.
 [[nodiscard]] std::string relative_name(const std::filesystem::path& path, const std::filesystem::path& data);
 
 }  // namespace stepcast

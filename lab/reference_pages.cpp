@@ -28,18 +28,17 @@ namespace stepcast {
 namespace {
 
 std::string heading(std::string_view title, std::string_view name) {
-  return fmt::format("# {}\n\nWritten by `stepcast reference {}`; `./dev docs` writes it.\n\n", title,
-                     name);
+  return fmt::format("# {}\n\nWritten by `stepcast reference {}`; `./dev docs` writes it.\n\n", title, name);
 }
 
-// In backquotes; a bar would end the cell of a table.
+// The name in backquotes. A bar would end the cell of a table.
 std::string in_backquotes(std::string_view name) {
   std::string text = "`";
   for (const char c : name) text += c == '|' ? std::string{"\\|"} : std::string{c};
   return text + "`";
 }
 
-// One line for all operators of a family, direction and role.
+// One line for all operators with the same family, direction and role.
 std::string operators_page() {
   std::map<std::tuple<std::string_view, Direction, OpRole>, std::vector<std::string_view>> groups;
   for (const FrameworkOp& op : framework_ops()) groups[{op.family, op.direction, op.role}].push_back(op.name);
@@ -88,7 +87,7 @@ std::string presets_page() {
   return out;
 }
 
-// A line for every reason of a class.
+// The flags of a class, with a line for every reason.
 std::string flags_of(MegatronFlagUse use) {
   std::vector<std::pair<std::string_view, std::vector<std::string>>> reasons;
   for (const MegatronFlag& flag : megatron_flags()) {
@@ -130,7 +129,7 @@ std::string megatron_flags_page() {
   return out;
 }
 
-// "whole number (GPUs) above 0; several with commas".
+// Text of the allowed values, for example "whole number (GPUs) above 0; several with commas".
 std::string values_of(const Option& option) {
   const OptionValues& values = option.values;
   constexpr std::string_view kKinds[] = {"text", "a switch", "whole number", "number", "file"};
@@ -149,7 +148,7 @@ std::string values_of(const Option& option) {
   return text;
 }
 
-// Those of a verb that the option means something for; "all" if it does for all.
+// The questions of a verb for which the option has a meaning; "all" if it has one for all of them.
 std::string questions_of(const Option& option, QuestionSet verb) {
   if ((option.of & verb) == verb) return "all";
   std::string text;
@@ -207,10 +206,10 @@ constexpr std::array<ReferencePage, 4> kPages{
      {"megatron-flags", "flags of Megatron-LM: what is understood, listed, passed over and refused",
       megatron_flags_page}}};
 
-// Reasons why rows were not scored that the page has room for.
+// Most reasons for unscored rows that the page lists.
 constexpr std::size_t kReasonsOnPage = 3;
 
-// Counts as whole numbers, others with three digits behind the point.
+// Counts as whole numbers, other values with three decimals.
 std::string extras_text(const std::vector<ExtraMetric>& extras) {
   std::string text;
   for (const ExtraMetric& extra : extras) {
@@ -220,7 +219,7 @@ std::string extras_text(const std::vector<ExtraMetric>& extras) {
   return text;
 }
 
-// "3 of 4" of the targets of a test that have a must.
+// Met targets of a test that have a `must`, for example "3 of 4".
 std::string targets_text(const SuiteResult& result, const TestScore& test) {
   std::size_t n = 0, met = 0;
   for (const Target& target : result.targets) {
@@ -253,7 +252,8 @@ ReportTable tests_table(const SuiteResult& result) {
   return table;
 }
 
-// How many targets are met, and those that are not. What falls short of its aim alone is counted: the CSV has it.
+// The number of met targets, and a list of those that are not met. Targets that only miss their aim are counted; the CSV
+// lists them.
 std::string targets_section(const std::vector<Target>& targets, const std::string& folder) {
   std::size_t musts = 0, met = 0, aims = 0, reached = 0;
   std::vector<Target> missed;

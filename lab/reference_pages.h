@@ -1,4 +1,4 @@
-// The pages of docs/reference/: tables of what the code knows, written by the code.
+// The pages of docs/reference/, generated from the tables in the code.
 #pragma once
 
 #include <span>
@@ -16,13 +16,13 @@ struct ReferencePage {
 };
 
 [[nodiscard]] std::span<const ReferencePage> reference_pages();
-// Of these or of answer_schemas(); nullptr if there is none of this name.
+// A page of reference_pages() or answer_schemas() by name; nullptr if there is none.
 [[nodiscard]] const ReferencePage* find_reference_page(std::string_view name);
 
-// docs/accuracy.md and its tables: what `stepcast validate all` found, short enough to be read and compared.
+// docs/accuracy.md and its tables: the results of `stepcast validate all` in a short, comparable form.
 
-// A page in Markdown: per suite one row for each test, the targets that are missed, and why rows were not scored.
-// `data` names where the measurements lay, for the heading; `folder` where the tables below lie from the page.
+// A Markdown page with, for each suite, one row for each test, the missed targets, and the reasons for unscored rows. `data`
+// is the location of the measurements in the heading; `folder` is the path from the page to the tables below.
 [[nodiscard]] std::string accuracy_page(std::span<const SuiteResult> results, const std::string& data,
                                         const std::string& folder);
 

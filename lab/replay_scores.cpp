@@ -28,7 +28,7 @@
 namespace stepcast {
 namespace {
 
-// GPU ops as positions on their streams.
+// Positions of GPU ops on their streams.
 class StreamOrder {
  public:
   explicit StreamOrder(const RecordedRank& recorded) {
@@ -44,8 +44,7 @@ class StreamOrder {
     }
   }
 
-  // Whether the order of streams and `edges` without the one numbered `without` put edge.source before
-  // edge.destination.
+  // Whether the order of streams and `edges` (without the edge at index `without`) put edge.source before edge.destination.
   [[nodiscard]] bool implied(EventEdge edge, std::span<const EventEdge> edges, std::size_t without) const {
     std::vector<std::int64_t> before(ops_.size(),
                                      -1);  // [stream] ops up to this position come before the destination
@@ -74,7 +73,7 @@ class StreamOrder {
     for (std::size_t e = 0; e < edges.size(); ++e) incoming_.emplace(edges[e].destination, e);
   }
 
-  // Without the edges that the others imply.
+  // The edges that the others do not imply.
   [[nodiscard]] std::vector<EventEdge> effective(std::span<const EventEdge> edges) {
     std::vector<EventEdge> kept(edges.begin(), edges.end());
     std::ranges::sort(kept);
@@ -155,7 +154,7 @@ std::vector<EventEdge> recorded_event_edges(const RecordedRank& recorded) {
   for (std::size_t i = 0; i < recorded.runtime_calls.size(); ++i)
     if (recorded.runtime_calls[i].correlation >= 0)
       call_of_correlation[recorded.runtime_calls[i].correlation] = i;
-  // Works of a stream in the order of their launches.
+  // Work of a stream in the order of launches.
   std::map<std::int64_t, std::vector<std::pair<std::size_t, std::uint32_t>>> launched;  // [stream] (call, op)
   for (std::uint32_t i = 0; i < recorded.gpu_ops.size(); ++i) {
     const auto it = call_of_correlation.find(recorded.gpu_ops[i].correlation);
@@ -192,7 +191,7 @@ namespace fs = std::filesystem;
 
 constexpr double kUsPerS = 1e6;
 
-// "result-ST.json.gz" beside "timeline-ST.json.gz".
+// Reads "result-ST.json.gz" from the folder of "timeline-ST.json.gz".
 std::optional<JsonValue> published_results(const fs::path& timeline) {
   constexpr std::string_view kWord = "timeline";
   std::string name = timeline.filename().string();
@@ -265,7 +264,7 @@ Result<StepCulprits> culprits_of(const TraceSet& set, std::span<const RecordedRa
 struct Named {
   std::uint32_t collectives = 0;
   std::optional<RankClassId> worst;
-  double share = 0;  // of the waiting
+  double share = 0;  // of the waiting time
 };
 Named named_by(const StepCulprits& culprits) {
   Named named{.collectives = culprits.collectives, .worst = {}};

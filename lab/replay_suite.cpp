@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tests of the suite, in this order.
+// The tests of the suite, in order of output.
 StepScores replay_scores() {
   struct Kind {
     std::string_view name, unit = "ms";
@@ -61,7 +61,7 @@ void add_lateness(StepScores& scores, const std::string& set, const std::string&
   count("warned_n", is_far_off(rank) ? 1 : 0);
 }
 
-// What the traces say of time that nothing in them held.
+// Reason from the traces for time without a known cause.
 std::string why_without_cause(const RecordedProgram& recorded) {
   for (const std::string& note : recorded.notes)
     if (note.find("kernels are missing in this trace") != std::string::npos) return note;
@@ -71,8 +71,8 @@ std::string why_without_cause(const RecordedProgram& recorded) {
   return "not known";
 }
 
-// What is left of the mean step of the ranks without the time of which nobody knows what held it; where that is much, what
-// the traces say of it.
+// Scores the mean step of the ranks without the time of unknown cause. If that is much, adds the reason that the traces
+// give.
 void add_causes(StepScores& scores, const std::string& set, const Replay& replay,
                 std::vector<Skipped>& skipped) {
   constexpr double kMuchWithoutCause = 0.05;
@@ -90,7 +90,7 @@ void add_causes(StepScores& scores, const std::string& set, const Replay& replay
   }
 }
 
-// Twenty draws of how far apart the clocks of the ranks are, for each largest offset.
+// Twenty draws of clock offsets for each largest offset.
 Status add_clock_offsets(StepScores& scores, const std::string& set, const TraceSet& traces,
                          unsigned threads) {
   if (traces.ranks.size() < 2) return Ok{};
@@ -171,7 +171,7 @@ void add_step(StepScores& scores, const std::string& set, const Replay& replay,
   }
 }
 
-// Every step by itself, of which only the scores stay. False where none could be replayed.
+// Scores every step separately and keeps only the scores. False if no step could be replayed.
 Result<bool> score_steps(StepScores& scores, const std::string& set, std::span<const RecordedInput> inputs,
                          std::span<const std::optional<std::int64_t>> steps, unsigned threads,
                          std::vector<Skipped>& skipped) {
@@ -199,13 +199,13 @@ Result<bool> score_steps(StepScores& scores, const std::string& set, std::span<c
   return any;
 }
 
-// The last step of the set under changed scenarios and back. Returns what went wrong.
+// Round trips of the last step of the set through changed scenarios. Returns errors.
 std::vector<Skipped> add_round_trips(StepScores& scores, const std::string& set,
                                      std::span<const RecordedInput> inputs, unsigned threads) {
   const std::vector<RoundTripScenario> scenarios = standard_round_trips(inputs.size());
   std::vector<std::optional<Result<RoundTripResult>>> results(scenarios.size());
   std::vector<Skipped> skipped;
-  // Each holds the whole trace a second time, one of them as text, too: of large ones no two at once.
+  // Each round trip keeps a second copy of the trace, one of them also as text: of large traces only one runs at a time.
   constexpr std::uint64_t kManyEvents = 1'000'000;
   std::uint64_t events = 0;
   for (const RecordedInput& input : inputs) events += input.kineto->event_count;
@@ -234,7 +234,7 @@ std::vector<Skipped> add_round_trips(StepScores& scores, const std::string& set,
   return skipped;
 }
 
-// Ranks whose trace says which events were waited for: how many of those waits are found without being told.
+// Ranks with recorded events of waits: scores how many of these waits are found without the records.
 void add_inferred_events(StepScores& scores, const std::string& set, const TraceSet& traces) {
   for (std::size_t i = 0; i < traces.ranks.size(); ++i) {
     const std::vector<EventEdge> truth = recorded_event_edges(traces.ranks[i]);
@@ -269,10 +269,10 @@ Status add_pipeline(StepScores& scores, const fs::path& file, const fs::path& da
   return Ok{};
 }
 
-// Standard deviation over the mean; steps that differ by more say little of any one of them.
+// Largest standard deviation over the mean: with more, no single step is typical.
 constexpr double kSteadyCadence = 0.03;
 
-// What a prediction without a change answers, beside how often the job began a step.
+// Compares the prediction without a change with the cadence of the job.
 Status add_period(StepScores& scores, const std::string& name, const TraceSet& set) {
   const std::optional<Cadence> cadence = recorded_cadence(set);
   if (!cadence || cadence->spread > kSteadyCadence) return Ok{};

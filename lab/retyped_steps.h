@@ -1,4 +1,4 @@
-// Steps that were recorded in one type and asked for in another, on the GPU that recorded them.
+// Scores of steps recorded in one type and predicted in another, on the same GPU.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace stepcast {
 
-// Profiler traces of steps in bf16 asked for in fp32, beside the same step that was measured in fp32, of programs whose fp32
-// step the GPU decides. Sets are GPUs.
+// Scores profiler traces of bf16 steps, predicted in fp32, against the same steps measured in fp32, for programs with
+// GPU-bound fp32 steps. Sets are GPUs.
 [[nodiscard]] Result<TestScore> score_retyped_steps(const std::vector<CollectedGpu>& gpus);
 
 }  // namespace stepcast

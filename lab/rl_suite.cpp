@@ -1,10 +1,11 @@
 // Scores forecasts of published steps of post-training (rl_steps.csv).
 //
-//   leave_one_configuration_out   (primary) the six RlConstants fitted to the other configurations: model, GPUs, policy
-//                                 and type; releases of one configuration stay together; s
+//   leave_one_configuration_out   (primary) the six RlConstants fitted to the other configurations (model, GPUs, policy and
+//                                 type); all releases of a configuration are left out together; s
 //   leave_one_model_out           fitted to the other models
-//   tokens_per_s_per_gpu          the trivial answer: the median rate of the same model's other configurations
-//   off_over_on                   off- over on-policy time of a model on as many GPUs in one release, by the first test
+//   tokens_per_s_per_gpu          the trivial answer: the median rate of the other configurations of the model
+//   off_over_on                   off-policy over on-policy time of a model on the same number of GPUs in one release, by
+//                                 the first test
 //   constant_off_over_on          the trivial answer: always 0.70
 #include <algorithm>
 #include <array>
@@ -29,12 +30,12 @@
 namespace stepcast {
 namespace {
 
-// Published steps of post-training (rl_steps.csv), and the questions that they answer.
+// Published steps of post-training (rl_steps.csv) and the requests that describe them.
 struct RlRun {
   std::string name;           // "GRPO LLAMA3.1_8B 16 off:1 fp8, Nemo RL v0.5"
   std::string model;          // as published
-  std::string configuration;  // equal for one job in several releases
-  std::string pair;           // equal for on- and off-policy at as many GPUs in one release
+  std::string configuration;  // equal for a job in several releases
+  std::string pair;           // equal for on- and off-policy on the same number of GPUs in one release
   bool on_policy = true;
   RlQuestion question;
   double step_s = 0;
@@ -51,7 +52,7 @@ struct RlMeasured {
   RlAnswer answer;
 };
 
-// What was assumed of each constant before any step was seen, and how far off that may be, in ln.
+// The prior of each constant: the value assumed before any step was used, and its uncertainty, in ln.
 struct Assumed {
   double RlConstants::*member;
   double value, off_by;
@@ -93,7 +94,7 @@ Unknowns solved_normal(std::array<Unknowns, kUnknowns> a, Unknowns b) {
   return b;
 }
 
-// Errors in units of what is expected of each: of the steps, then of the constants.
+// Residuals in units of their expected size: first of the steps, then of the constants.
 std::vector<double> rl_residuals(const std::vector<const RlMeasured*>& rows,
                                  const std::map<std::string, int>& releases, const Unknowns& ln) {
   const RlConstants constants = constants_of(ln);
@@ -113,8 +114,8 @@ double squares_of(const std::vector<double>& values) {
   return sum;
 }
 
-// Those that make the steps likeliest: errors in ln of 15 %, a release of a configuration weighing as one of all of them,
-// and what was assumed before (docs/constants.md). By Levenberg and Marquardt.
+// The most likely constants for these steps: errors in ln of 15 %, all releases of a configuration together with the weight
+// of one, and the priors (docs/constants.md). By Levenberg-Marquardt.
 RlConstants fit_rl_constants(const std::vector<const RlMeasured*>& rows) {
   std::map<std::string, int> releases;
   for (const RlMeasured* row : rows) ++releases[row->run->configuration];
@@ -166,7 +167,7 @@ ScoredRow scored_rl_step(const RlMeasured& m, double predicted) {
                                 f.parts.learn_s(), f.parts.transfer_s)};
 }
 
-// One set for each model, which the rows of one key were left out of.
+// Scores with one set for each model. The constants for rows with one key are fitted without them.
 TestScore steps_left_out(const std::string& name, const std::vector<RlMeasured>& all, const KeyOf& key) {
   TestScore test{.test = name, .protocol = "refit", .unit = "s"};
   std::map<std::string, RlConstants> fitted;
@@ -209,7 +210,7 @@ TestScore rates_of_the_model(const std::vector<RlMeasured>& all) {
   return test;
 }
 
-// Of every pair the ratio that the rows of `steps` come to; `constant`: always that.
+// The ratio of every pair by the forecasts of `steps`; with `constant`, always that number.
 TestScore policy_ratios(const std::string& name, const std::vector<RlMeasured>& all, const TestScore& steps,
                         double constant) {
   std::map<std::string, double> predicted;
@@ -241,10 +242,10 @@ constexpr std::array kPublishedNames{
     PublishedName{"Qwen3-235B", "qwen3-235b-a22b"}, PublishedName{"Qwen3-30B3A", "qwen3-30b-a3b"},
     PublishedName{"Qwen3-32B", "qwen3-32b"}};
 
-// As the recipes of NeMo-RL train: Megatron Core, sharded optimizer states, packed sequences.
+// Settings of the recipes of NeMo-RL: Megatron Core, sharded optimizer states, packed sequences.
 Result<JobSettings> training_of(const CsvRows& rows) {
   JobSettings s;
-  if (rows.cell("train_tp").empty()) return s;  // the layout is not told: searched
+  if (rows.cell("train_tp").empty()) return s;  // layout not stated: it is searched
   STEPCAST_ASSIGN(s.tensor, rows.extent("train_tp"));
   STEPCAST_ASSIGN(s.context, rows.extent("train_cp"));
   STEPCAST_ASSIGN(s.expert, rows.extent("train_ep"));
@@ -276,8 +277,8 @@ Result<RlRun> run_of(const CsvRows& rows, std::string_view preset) {
   job.settings.global_batch_sequences = update;
   RlSettings& s = run.question.settings;
   const bool dapo = rows.cell("algorithm") == "DAPO";
-  // All that is generated is trained on, in updates of the training batch; of dynamic sampling, too: what a recipe of
-  // NeMo-RL calls prompts per step is what passes the filter.
+  // Everything generated is used for training, in updates of the training batch. This includes dynamic sampling: the prompts
+  // per step in a NeMo-RL recipe are those that pass the filter.
   s.algorithm = dapo ? "dapo" : "grpo";
   s.generations = generations;
   s.prompts = generated / generations;

@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// Work left over from before the step hangs on the start of the rank and not on a launch.
+// Work launched before the step depends on the start of the rank, not on a launch.
 std::vector<bool> left_over(const Block& block) {
   std::vector<bool> result(block.task_count(), false);
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
@@ -67,7 +67,7 @@ const Block& block_of(const RecordedProgram& recorded, std::size_t rank) {
   return recorded.program.block_of(RankClassId{rank}, InstanceId{0});
 }
 
-// Adds how far GPU work of `second`, rebuilt from the written trace, starts from where `first` has it.
+// Adds the differences of the starts of GPU work between `second`, rebuilt from the written trace, and `first`.
 void compare_kernel_starts(const Block& first, const std::vector<Interval>& before, const Block& second,
                            const std::vector<Interval>& after, const SimulatedTrace& written, double ahead_us,
                            RoundTripResult& result) {
@@ -124,7 +124,7 @@ std::vector<RoundTripScenario> standard_round_trips(std::size_t ranks) {
 }
 
 Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const RoundTripScenario& scenario) {
-  // As rebuild_program: ranks ascending, whatever the order of the files.
+  // As in rebuild_program: ranks ascending for any order of files.
   std::vector<RecordedInput> ranks(input.begin(), input.end());
   std::ranges::stable_sort(ranks, [](const RecordedInput& a, const RecordedInput& b) {
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
@@ -155,7 +155,7 @@ Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const R
   for (double& shift : undo) shift = -shift;
   STEPCAST_ASSIGN(const Timeline returned, run(back, 1 / scenario.kernel_factor, undo));
 
-  // Both clocks begin with the earliest step of their set.
+  // Both clocks start at the earliest step of their set.
   const auto since = [](Nanoseconds a, Nanoseconds b) { return static_cast<double>((a - b).count()) * 1e-3; };
   const double ahead_us = since(clock_origin(traces[0].recorded, block_of(back, 0), back.measured[0]),
                                 clock_origin(*ranks[0].kineto, block_of(there, 0), there.measured[0]));

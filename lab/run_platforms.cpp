@@ -10,7 +10,7 @@ namespace stepcast {
 
 namespace {
 
-constexpr double kBandPerAssumedField = 0.015;  // of the step, to either side
+constexpr double kBandPerAssumedField = 0.015;  // of the step, on each side
 
 std::string row_name(const LlmRun& run) {
   return fmt::format("line {} {} {} {} gpus {} {} {}", run.line, run.model.name, run.gpu, run.n_gpus,
@@ -34,12 +34,12 @@ std::string shares_text(const StepPrediction& p) {
   return text;
 }
 
-// Of one set, model, GPU and type.
+// Key of set, model, GPU and type.
 std::string kind_of(const LlmRun& run) {
   return fmt::format("{}|{}|{}|{}", run.set, run.model.name, run.gpu, run.dtype);
 }
 
-// Releases are written so that they sort: "25.11", "26.02", "26.02.01".
+// Releases sort as text: "25.11", "26.02", "26.02.01".
 std::map<std::string, std::string> last_releases(const auto& runs, const auto& run_of) {
   std::map<std::string, std::string> last;
   for (const auto& item : runs) {
@@ -69,7 +69,7 @@ std::string RunPlatforms::key_of(const LlmRun& run) {
 }
 
 MachineDescription machine_of(const LlmRun& run) {
-  // Runs whose source names no GPU are read as runs on that platform, which says what it assumes.
+  // Runs without a named GPU use a platform that states its assumptions.
   MachineDescription machine{.name = run.gpu.empty() ? "unstated-8gpu" : run.platform,
                              .gpu = run.gpu,
                              .gpus_per_node = run.gpus_per_node,
@@ -118,7 +118,7 @@ std::vector<PredictedRun> predict_runs(const std::vector<LlmRun>& runs, RunPlatf
       leave_out(run, prediction.error());
       continue;
     }
-    // Every field that the row leaves open makes the forecast less certain.
+    // Every missing field of the row widens the band.
     const double open = kBandPerAssumedField * static_cast<double>(run.assumed.size());
     Estimate& step = prediction->step;
     step.p10 = step.p10 - step.time * open;

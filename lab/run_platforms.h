@@ -1,4 +1,4 @@
-// The platforms that rows of measured runs name, and forecasts of those rows.
+// The platforms for rows of measured runs, and forecasts of those rows.
 #pragma once
 
 #include <filesystem>
@@ -22,18 +22,18 @@ namespace stepcast {
 // The machine that a row describes, for platform_for().
 [[nodiscard]] MachineDescription machine_of(const LlmRun& run);
 
-// Platforms that rows of measured runs name, each loaded once.
+// Platforms for rows of measured runs, each loaded once.
 class RunPlatforms {
  public:
-  // `overrides`: name as rows have it -> platform file.
+  // `overrides`: platform name in the rows -> platform file.
   explicit RunPlatforms(std::vector<std::pair<std::string, std::filesystem::path>> overrides = {},
                         const StepAssumptions& assumptions = {})
       : overrides_(std::move(overrides)), assumptions_(assumptions) {}
 
-  // The shipped platform that the row's `platform`, `gpu`, `gpus_per_node` and `inter_node_bandwidth_Gbps`
-  // choose; figures of the row that contradict it win. An error if there is none.
+  // The shipped platform selected by `platform`, `gpu`, `gpus_per_node` and `inter_node_bandwidth_Gbps` of the row;
+  // contradicting figures of the row take precedence. An error if there is none.
   [[nodiscard]] Result<StepModel*> model_for(const LlmRun& run);
-  // That platform alone.
+  // Only the platform, chosen as in model_for().
   [[nodiscard]] Result<Platform> choose(const LlmRun& run) const;
 
  private:
@@ -45,7 +45,8 @@ class RunPlatforms {
   std::vector<std::pair<std::string, std::filesystem::path>> overrides_;
   StepAssumptions assumptions_;
   std::map<std::string, std::unique_ptr<Entry>> entries_;
-  std::map<std::string, Error> failures_;  // of machines that no platform stands for: looked for once
+  std::map<std::string, Error>
+      failures_;  // of machines without a platform, so that each is searched for once
 };
 
 // One run with its forecast.
@@ -54,11 +55,11 @@ struct PredictedRun {
   StepPrediction prediction;
 };
 
-// Predicts what can be predicted; the others are named in `skipped`.
+// Predicts all runs that can be predicted; the others are named in `skipped`.
 [[nodiscard]] std::vector<PredictedRun> predict_runs(const std::vector<LlmRun>& runs, RunPlatforms& platforms,
                                                      std::vector<Skipped>& skipped);
 
-// Runs of language models as rows of a validation suite, and which of them are of the newest release of their software.
+// Runs of language models as rows of a suite, and those with the newest release of their software.
 
 // "tp8 pp4x2 cp1 ...".
 [[nodiscard]] std::string layout_text(const Layout& layout);
@@ -66,12 +67,13 @@ struct PredictedRun {
 [[nodiscard]] ScoredRow scored(const PredictedRun& p);
 [[nodiscard]] double measured_over_predicted(const PredictedRun& p);
 
-// Those that say their release (LlmRun::layout.software.version), of every model, GPU and type of a set the last one.
+// Runs that state their release (LlmRun::layout.software.version): for every model, GPU and type of a set, those of the last
+// one.
 [[nodiscard]] std::vector<LlmRun> newest_releases(const std::vector<LlmRun>& runs);
 
-// The newest releases alone, by set.
+// Scores the newest releases only, by set.
 [[nodiscard]] TestScore score_newest_releases(const std::vector<PredictedRun>& runs);
-// Runs of models with experts, a set for every release: how software that changes moves the bias.
+// Scores runs of models with experts with a set for every release, to show how software changes move the bias.
 [[nodiscard]] TestScore score_by_release(const std::vector<PredictedRun>& runs);
 
 }  // namespace stepcast

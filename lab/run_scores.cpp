@@ -34,7 +34,7 @@ std::string shares_text(const StageMemory& m) {
       share(m.reserve));
 }
 
-// "recipe of another layout (differs:mbs+vp)".
+// True for "recipe of another layout (differs:mbs+vp)" if it lists `what`.
 bool recipe_contradicts(const LlmRun& run, std::string_view what) {
   return std::ranges::any_of(run.assumed, [&](const std::string& text) {
     return text.starts_with("recipe of another layout") && text.find(what) != std::string::npos;
@@ -64,7 +64,7 @@ TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatform
     row.p10 = row.p90 = {};
     if (memory->verdict == MemoryVerdict::does_not_fit) {
       ++of.too_big;
-      // What a table states of a micro-batch that the configuration of the same release contradicts may be a slip.
+      // A stated micro-batch that contradicts the configuration of the same release may be a mistake.
       const bool contradicted = recipe_contradicts(*p.run, "mbs");
       std::string why = "ran, and is said not to fit";
       if (contradicted) {
@@ -104,7 +104,7 @@ TestScore score_memory(const std::vector<PredictedRun>& runs) {
   std::map<std::string, SetScore> sets;
   for (const PredictedRun& p : runs) {
     if (!p.run->memory_GiB) continue;
-    // What the device has does not matter to what is needed.
+    // The required memory does not depend on the capacity of the device.
     const Result<MemoryForecast> memory = memory_forecast(p.run->model, p.run->layout, Bytes{1});
     if (!memory) continue;
     const auto most = std::ranges::max_element(memory->stages, {}, &StageMemory::in_allocator);
@@ -128,7 +128,7 @@ TestScore score_published_composition(const std::vector<PredictedRun>& runs, Run
   std::map<std::string, SetScore> sets;
   std::map<std::string, double> ours;  // [set] sum of |errors|, %
   for (const PredictedRun& p : runs) {
-    // Where the GPU is not stated, times say nothing.
+    // Times without a stated GPU are not scored.
     if (p.run->gpu.empty() || p.run->layout.layer.packed_mean_tokens > 0) continue;
     Result<StepModel*> model = platforms.model_for(*p.run);
     if (!model) continue;
@@ -176,7 +176,7 @@ void add_line(const Session& session, const CsvRows& rows, SetScore& set) {
            *measured, true, set);
 }
 
-// Bridge trains with the distributed optimizer; layout and batch are said where the sequence is.
+// Bridge trains with the distributed optimizer. Rows that state the sequence also state layout and batch.
 void add_pair(const Session& session, const CsvRows& rows, SetScore& set, std::set<std::string>& known) {
   const std::string_view common = rows.cell("common_flags");
   const auto gpus = rows.extent("n_gpus");
@@ -231,14 +231,14 @@ constexpr std::string_view kHeader =
     "gpus_per_node,n_gpus,dtype,framework,tensor_parallel,pipeline_parallel,data_parallel,"
     "micro_batch_sequences,global_batch_sequences,attention,packed_mean_tokens,optimizer,iter_time_ms,note\n";
 
-// Mean length of MLPerf's Wikipedia sequences, of which its software packs two into a row of 512.
+// Mean length of sequences from Wikipedia in MLPerf. Its software packs two into a row of 512.
 constexpr int kMeanTokens = 256;
 
 bool has_word(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
-// NVIDIA's code turns Transformer Engine's fp8 on from Hopper on; cards of Ada and Ampere run it in fp16.
+// NVIDIA's code uses fp8 of Transformer Engine from Hopper on; Ada and Ampere cards run it in fp16.
 std::string_view type_on(std::string_view gpu) {
   const bool narrow = has_word(gpu, "H100") || has_word(gpu, "H200") || has_word(gpu, "B200");
   return narrow ? "fp8" : "fp16";

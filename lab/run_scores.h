@@ -1,4 +1,4 @@
-// Scores of measured runs beside their steps: peaks of memory, the published composition, one node of MLPerf's BERT.
+// Scores of measured runs other than step times: peak memory, the published composition, BERT of MLPerf on one node.
 #pragma once
 
 #include <filesystem>
@@ -14,41 +14,41 @@
 
 namespace stepcast {
 
-// Runs whose note says a peak ("memory 67.0 GiB"), by set, in GiB. Frameworks report what their allocator took from
-// the device: without the context and without the buffers of the collective library
-// (StageMemory::in_allocator). No sets where no run says it.
+// Peak memory of runs with a peak in their note ("memory 67.0 GiB"), by set, in GiB. Frameworks report the memory taken by
+// their allocator, without the context and the buffers of the collective library (StageMemory::in_allocator). No sets if no
+// run states it.
 [[nodiscard]] TestScore score_memory(const std::vector<PredictedRun>& runs);
-// Runs that ran are to fit: by set the share that does (`fits_pct`) and the number that is said not to
-// (`too_big_n`). Those are named in `skipped` with what they are said to take.
+// Runs that ran should fit. By set: the share that fits by our forecast (`fits_pct`) and the number that does not
+// (`too_big_n`). The latter are named in `skipped` with their forecast memory.
 [[nodiscard]] TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
                                             std::vector<Skipped>& skipped);
 
-// Measured steps of language models against the composition of Zhang et al. (published_forecast.h) from our prices: the
-// runs that it has a formula for; `ours_mape` of a set is the error of our own forecasts of the same runs.
+// Measured steps of language models against the composition of Zhang et al. (published_forecast.h) from our prices, for runs
+// with a formula. `ours_mape` of a set is the error of our forecasts of the same runs.
 [[nodiscard]] TestScore score_published_composition(const std::vector<PredictedRun>& runs,
                                                     RunPlatforms& platforms);
 
-// Peaks of allocated memory that tables of $STEPCAST_DATA/field state, against those forecast, in GiB. A set for each table of
-// `folder`: megatron_lines.csv, where the last rank writes what it allocated, and ab_pairs.csv, both sides of the pairs of
-// Megatron Bridge whose layout and batch are printed, the fullest stage. Settings in words, not flags, are left out, and so
-// is what is not forecast.
+// Peaks of allocated memory stated in tables of $STEPCAST_DATA/field against forecasts, in GiB. One set for each table in
+// `folder`: megatron_lines.csv, with the allocation printed by the last rank; and ab_pairs.csv, both sides of the pairs of
+// Megatron Bridge with printed layout and batch, for the stage with the most memory. Settings in words instead of flags, and
+// rows without a forecast, are left out.
 [[nodiscard]] Result<std::vector<SetScore>> stated_peaks(const std::filesystem::path& folder);
 
-// MLPerf's BERT on one node of 2 to 16 GPUs, rows of $STEPCAST_DATA/iterations/mlperf_bert_single_node.csv: how one stack
-// scales over GPUs, their number and the batch.
+// BERT of MLPerf on one node of 2 to 16 GPUs, rows of $STEPCAST_DATA/iterations/mlperf_bert_single_node.csv: scaling of one
+// software stack over GPUs, their number and the batch.
 inline constexpr std::string_view kBertNodeSet = "mlperf_bert_single_node";
 
 // True if the file's header is that of these rows.
 [[nodiscard]] bool looks_like_bert_runs(std::string_view text);
 
-// The rows as runs of language models of the set above. What the table leaves open is NVIDIA's benchmark as its other
-// rows have it: data parallel, sequences of 256 tokens on average that are packed two to 512, replayed from a graph, in
-// fp8 from Hopper on and in fp16 before. Errors name line and column, as of parse_llm_runs().
+// The rows as runs of language models of the set above. Settings missing in the table are those of NVIDIA's benchmark in
+// other rows: data parallel, sequences of 256 tokens on average packed by two into 512, CUDA graphs, fp8 from Hopper on and
+// fp16 before. Errors name line and column, as in parse_llm_runs().
 [[nodiscard]] Result<std::vector<LlmRun>> parse_bert_runs(std::string_view text, const std::string& name,
                                                           std::vector<std::string>* left_out = nullptr);
 
-// Runs of that set, a set for every number of GPUs, each with one factor for the stack: the median over the runs of all
-// other numbers of GPUs.
+// Runs of that set, one set for each number of GPUs. Forecasts are scaled by one factor for the stack: the median over runs
+// with other numbers of GPUs.
 [[nodiscard]] TestScore score_bert_scaling(const std::vector<PredictedRun>& runs);
 
 }  // namespace stepcast

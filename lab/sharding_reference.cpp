@@ -10,12 +10,12 @@ namespace {
 
 constexpr double kNumberBytes = 4, kIndexBytes = 8;
 constexpr double kSectorBytes = 32;
-constexpr double kBagDeviation = 0.8;  // of the logarithm of the lengths of bags
-// Of the published model of lookups: times of rows of at most 32 and 64 columns.
+constexpr double kBagDeviation = 0.8;  // standard deviation of the logarithm of the lengths of bags
+// Factors of the published model of lookups for rows of at most 32 and at most 64 columns.
 constexpr double kNarrowFactor = 1.55, kMiddleFactor = 1.1;
-constexpr double kRowLatencyUs = 0.5;    // one row after another in one bag, each from memory
-constexpr double kHotGradientUs = 0.01;  // 512 bytes at what one multiprocessor reads
-// Of TorchRec's estimator: rows that fill a half and a quarter of a block of 128 columns.
+constexpr double kRowLatencyUs = 0.5;    // rows of one bag are read one after another, each from memory
+constexpr double kHotGradientUs = 0.01;  // 512 bytes at the read bandwidth of one multiprocessor
+// Penalties of TorchRec's estimator for rows that fill a half and a quarter of a block of 128 columns.
 constexpr double kHalfBlockPenalty = 1.15, kQuarterBlockPenalty = 1.75;
 
 class Random {
@@ -23,7 +23,7 @@ class Random {
   explicit Random(std::uint64_t seed) : state_(seed) {
     for (int i = 0; i < 4; ++i) (void)next();
   }
-  // xorshift64*, with a start that is never 0.
+  // xorshift64*, with a state that is never 0.
   std::uint64_t next() {
     std::uint64_t x = state_ | (state_ == 0 ? 1U : 0U);
     x ^= x >> 12U;
@@ -39,7 +39,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// Zipf's law on 1 .. n by rejection-inversion (Hoermann and Derflinger, 1996).
+// Samples Zipf's law on 1 .. n by rejection-inversion (Hoermann and Derflinger, 1996).
 class Zipf {
  public:
   Zipf(double n, double exponent) : n_(n), s_(exponent) {
@@ -70,7 +70,7 @@ class Zipf {
   double n_, s_, first_ = 0, last_ = 0, sure_ = 0;
 };
 
-// Numbers rows in the order in which they come up first.
+// Numbers rows in order of first occurrence.
 class Numbers {
  public:
   explicit Numbers(double rows) : direct_(rows <= kMostDirect ? static_cast<std::size_t>(rows) + 1 : 0, 0) {}
@@ -87,13 +87,13 @@ class Numbers {
   std::uint32_t given_ = 0;
 };
 
-// Least recently used rows go first; rows are numbered over all tables of a rank.
+// Evicts least recently used rows. Rows are numbered over all tables of a rank.
 class LruCache {
  public:
   LruCache(std::size_t rows, double bytes) : nodes_(rows + 1), left_(bytes) {
     nodes_.back() = {last(), last()};
   }
-  // Whether the row is there; it is afterwards. `bytes` of it are always the same.
+  // Returns whether the row is cached, and caches it. `bytes` of a row must always be equal.
   bool touch(std::uint32_t row, float bytes) {
     Node& node = nodes_[row];
     const bool hit = node.next != kAbsent;
@@ -125,20 +125,21 @@ class LruCache {
     std::uint32_t previous = kAbsent, next = kAbsent;
     float bytes = 0;
   };
-  // The place between the least and the most recently used row.
+  // The list node between the least and the most recently used row.
   [[nodiscard]] std::uint32_t last() const { return static_cast<std::uint32_t>(nodes_.size() - 1); }
   std::vector<Node> nodes_;
   double left_;
 };
 
-// One warp with the bag that it works on.
+// A warp and its current bag.
 struct Warp {
   const std::uint32_t* at = nullptr;
   const std::uint32_t* end = nullptr;
   std::uint32_t shard = 0;
 };
 
-// Time of TorchRec's estimator for `bytes` of every width; rows of 65 to 127 columns, which no task has, count as whole blocks.
+// Time by TorchRec's estimator for the bytes of every width. Rows of 65 to 127 columns, which no task has, count as whole
+// blocks.
 double estimated_us(const RankLookups& r, const ReferenceMachine& m,
                     double (*bytes)(const RankLookups::OfWidth&)) {
   return (kQuarterBlockPenalty * bytes(r.narrow) + kHalfBlockPenalty * bytes(r.middle) + bytes(r.wide) +
@@ -184,7 +185,7 @@ DenseTimes dense_times(const ReferenceJob& job, double samples, const ReferenceM
   return t;
 }
 
-// Lookups of a shard: all of its table, or those that go to its part of the rows.
+// Lookups of a shard: all of its table, or those to its part of the rows.
 struct Queue {
   std::vector<std::uint32_t> part;
   std::vector<std::uint32_t> part_ends;
@@ -194,7 +195,7 @@ struct Queue {
   float row_bytes = 0;
 };
 
-// `numbers`: rows of all tables, which shards number one behind the other.
+// `numbers`: in and out, the first free row number. Rows of the tables of all shards are numbered consecutively.
 std::vector<Queue> queues_of(std::span<const SampledTable> batch, std::span<const ReferenceShard> shards,
                              std::size_t bags, std::uint32_t& numbers) {
   std::vector<Queue> queues(shards.size());
@@ -373,7 +374,7 @@ double reference_step_us(std::span<const RankLookups> ranks, const ReferenceJob&
   const double exchange = machine.all_to_all_start_us + most * samples * kNumberBytes / link;
   const double reduction =
       machine.all_reduce_start_us + 2 * (n - 1) / n * dense.parameters * kNumberBytes / link;
-  // The dense part begins together on all ranks, with the vectors of all.
+  // The dense part starts at the same time on all ranks, after the vectors of all ranks have arrived.
   double begun = slowest + exchange;
   for (const RankLookups& r : ranks)
     begun = std::max(begun, reference_forward_us(r, machine, variant) + dense.bottom);

@@ -29,13 +29,14 @@ namespace {
 
 constexpr std::size_t kGpus = 4, kTasksOfAKind = 5, kBatch = 4096;
 constexpr std::array<std::size_t, 4> kBatches{512, 1024, 2048, 4096};
-constexpr std::size_t kMeanOver = 2;       // batches per mean of the reference, if nobody says how many
-constexpr std::size_t kOtherBatch = 3;     // what the predictor knows of; none that is judged
-constexpr double kPoolingNoise = 0.05;     // of what the predictor is told
-constexpr double kMemoryAboveEven = 1.15;  // of the variant with little memory
+constexpr std::size_t kMeanOver = 2;    // default number of batches in a mean of the reference
+constexpr std::size_t kOtherBatch = 3;  // the batch that the predictor knows; it is not scored
+constexpr double kPoolingNoise = 0.05;  // of the pooling that the predictor is given
+constexpr double kMemoryAboveEven =
+    1.15;  // memory of a rank over an even share, in the variant with little memory
 constexpr double kAsGood = 1.02;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t kSeed = 31;  // none that anything was developed on
+constexpr std::uint64_t kSeed = 31;  // not used in development
 
 struct Variant {
   std::string name;
@@ -55,7 +56,7 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
-// Uniform in (0, 1), the same for the same numbers.
+// Uniform in (0, 1), a function of its arguments only.
 double noise(std::uint64_t a, std::uint64_t b) {
   std::uint64_t z = a * 0x9e3779b97f4a7c15ULL + b * 0xbf58476d1ce4e5b9ULL + 0x94d049bb133111ebULL;
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -66,10 +67,10 @@ double normal_noise(std::uint64_t a, std::uint64_t b) {
   return std::sqrt(-2 * std::log(noise(a, 2 * b))) * std::cos(6.28318530717958648 * noise(a, 2 * b + 1));
 }
 
-// One task: what is true, which the reference alone sees, and what the predictor is told.
+// One task: the truth, known only to the reference, and the input of the predictor.
 class Task {
  public:
-  // With the mean over so many batches.
+  // The reference is the mean over `batches` batches.
   Task(std::string name, std::uint64_t seed, const std::vector<EmbeddingTable>& tables, std::size_t batches)
       : name_(std::move(name)), seed_(seed), told_(*dlrm_preset("dlrm-multi-gpu")), batches_(batches) {
     told_.tables = tables;
@@ -97,7 +98,7 @@ class Task {
   [[nodiscard]] const Dlrm& told() const { return told_; }
   [[nodiscard]] double links_slower() const { return 4 + 5 * noise(seed_, 777'777); }
 
-  // Whether every rank can hold the weights that it is given.
+  // True if the weights fit on every rank.
   [[nodiscard]] bool fits(const ShardingPlan& plan, double bytes) const {
     std::array<double, kGpus> held{};
     for (const TableShard& s : shards_of(told_, plan, kGpus))
@@ -105,7 +106,7 @@ class Task {
     return *std::ranges::max_element(held) <= bytes * (1 + 1e-12);
   }
 
-  // Of the reference, mean over the batches.
+  // Step of the reference, mean over the batches.
   double step_us(const ShardingPlan& plan, std::size_t batch, ReferenceVariant variant,
                  const ReferenceMachine& machine = {}) {
     std::array<std::vector<ReferenceShard>, kGpus> shards;
@@ -134,8 +135,8 @@ class Task {
     return sum / static_cast<double>(batches_.size());
   }
 
-  // The same where the reference takes a table for what it takes alone (`estimator`), after moves and swaps of whole tables
-  // from `plan` on, until none shortens it.
+  // The step by the reference after a local search: moves and swaps of whole tables from `plan` until none shortens the
+  // step. Only with `estimator`, where the times of tables add up.
   double searched_us(const ShardingPlan& plan, std::size_t batch, ReferenceVariant variant, double bytes) {
     std::vector<std::size_t> rank_of;
     for (const TablePlan& t : plan.tables) rank_of.push_back(static_cast<std::size_t>(t.ranks.front()));
@@ -204,11 +205,11 @@ class Task {
   std::map<std::string, RankLookups> known_;
 };
 
-// What a task says of one variant.
+// Results of a task for one variant.
 struct Judged {
   std::array<double, kSharders.size()> reference_us{}, predicted_us{};  // infinite: does not fit
   double search_us = kNever;
-  double own_search_us = kNever;  // what a search by the reference itself comes to; only where it is asked
+  double own_search_us = kNever;  // result of a search by the reference; only if requested
   [[nodiscard]] double best_us() const { return *std::ranges::min_element(reference_us); }
   [[nodiscard]] double chosen_us() const {
     const auto chosen = std::ranges::min_element(predicted_us) - predicted_us.begin();
@@ -226,7 +227,7 @@ DlrmTraining training_of(std::size_t batch) {
           .dtype = DType::fp32};
 }
 
-// What the predictor says of one task on one machine: it does not know the variants of the kernels.
+// Predictions for one task on one machine. The predictor does not know the variants of the kernels.
 struct Predicted {
   std::array<ShardingPlan, kSharders.size()> plans;
   std::array<double, kSharders.size()> us{};  // infinite: does not fit
@@ -276,7 +277,7 @@ Judged judge(Task& task, const Variant& variant, const Predicted& predicted) {
 }
 
 struct BatchStep {
-  double reference_us = 0, streaming_us = 0;  // with rows as fast as memory streams
+  double reference_us = 0, streaming_us = 0;  // with row accesses at streaming bandwidth
   Estimate predicted;
 };
 Result<BatchStep> step_of(Task& task, std::size_t batch, const Platform& platform) {
@@ -359,7 +360,7 @@ SetScore search_of(const Variant& variant, const std::vector<std::pair<std::stri
   return set;
 }
 
-// What is known of one drawn task.
+// Results of one random task.
 struct Outcome {
   std::string name;
   bool heavy = false;
@@ -367,7 +368,7 @@ struct Outcome {
   std::vector<BatchStep> steps;  // [batch]
 };
 
-// The tests of all outcomes.
+// Adds the tests over all outcomes.
 void add_tests(const std::vector<Outcome>& outcomes, SuiteResult& result) {
   TestScore choice{.test = "sharding_choice", .protocol = "shipped", .unit = "ms"};
   TestScore search{.test = "sharding_search", .protocol = "shipped", .unit = "ms"};

@@ -1,5 +1,5 @@
-// Are chosen shardings good? Twenty tasks by the rules of the published study, judged by the reference
-// (sharding_reference.h), which no model knows: docs/dlrm.md says what each side sees.
+// Scores the quality of chosen shardings: twenty tasks by the rules of the published study, timed by the reference
+// (sharding_reference.h), which no model knows. docs/dlrm.md lists the inputs of each side.
 #pragma once
 
 #include "stepcast/base/result.h"

@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-// Set where this file is compiled (lab/CMakeLists.txt).
+// Defined for this file by lab/CMakeLists.txt.
 #ifndef STEPCAST_SOURCE_DATA
 #define STEPCAST_SOURCE_DATA ""
 #endif

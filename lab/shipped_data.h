@@ -1,4 +1,4 @@
-// Where the tables that suites are held to lie: targets.csv, published.csv.
+// Location of the tables that suites compare with: targets.csv, published.csv.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-// A file of the folder data/ in the source tree of this build; nothing if it is not there.
+// Path of a file in the folder data/ of the source tree of this build; nullopt if it does not exist.
 [[nodiscard]] std::optional<std::filesystem::path> shipped_data_file(std::string_view name);
 
 }  // namespace stepcast

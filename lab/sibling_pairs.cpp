@@ -29,7 +29,7 @@
 namespace stepcast {
 namespace {
 
-// As platforms are called. `later`: of GPUs that later tables brought; they have tests of their own.
+// Two platform names. `later`: GPUs of later tables, which have separate tests.
 struct SiblingPair {
   std::string_view sibling, device;
   bool later = false;
@@ -43,7 +43,8 @@ constexpr std::array<SiblingPair, 8> kSiblingPairs{{{"h100-sxm5-80gb", "h200-sxm
                                                     {"gb200-186gb", "gb300-278gb", true},
                                                     {"b300-sxm-270gb", "gb300-278gb", true}}};
 
-// Products from this time on make a training step; rows are spread evenly over sizes, and small ones hide them.
+// GEMMs of at least this time dominate a training step. Rows are spread evenly over sizes, so that small ones would hide
+// them.
 constexpr double kLargeProductUs = 300;
 
 struct SiblingOperationHash {
@@ -58,18 +59,18 @@ struct SiblingTask {
   std::vector<KernelMeasurement> theirs;
   std::vector<const KernelMeasurement*> tested;
   SetScore set;
-  std::vector<double> as_is;  // the sibling's own times of its rows
+  std::vector<double> as_is;  // times of the same rows on the sibling
   bool later = false;
 };
 
-// Sum of the errors of these times of the rows of a set.
+// Sum of the errors of `us` over the rows of a set.
 double errors_of_times(const SetScore& set, const std::vector<double>& us) {
   double sum = 0;
   for (std::size_t i = 0; i < set.rows.size(); ++i) sum += std::abs(us[i] / set.rows[i].measured - 1);
   return sum;
 }
 
-// Ours over the sibling's rows as they are, in percent.
+// Adds our error over that of the unchanged times of the sibling, in percent.
 void add_as_is(SetScore& set, const std::vector<double>& as_is) {
   if (set.rows.empty()) return;
   double ours = 0;
@@ -79,7 +80,7 @@ void add_as_is(SetScore& set, const std::vector<double>& as_is) {
   set.extras.push_back({"of_as_is_pct", 100 * ours / sum});
 }
 
-// The rows of one record on both devices, in the regime in which more shapes are equal.
+// The rows of one record on both devices, in the regime with more equal shapes.
 std::optional<SiblingTask> task_of(const std::vector<const KernelMeasurement*>& theirs,
                                    const std::vector<const KernelMeasurement*>& own, const Device& sibling,
                                    const Device& device, const std::string& key) {
@@ -133,7 +134,7 @@ Status run_sibling_task(SiblingTask& task) {
   return Ok{};
 }
 
-// The large products of a pair alone; no rows if it has none.
+// The large GEMMs of a pair; no rows if it has none.
 SetScore large_products(const SiblingTask& task) {
   SetScore set{.set = task.set.set, .group = task.set.group, .n_fit = task.set.n_fit};
   if (!task.key.starts_with("gemm/")) return set;
@@ -236,14 +237,14 @@ Result<std::vector<TestScore>> score_sibling_pairs(const std::vector<KernelMeasu
 
 Result<SuiteResult> validate_siblings(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "siblings"};
-  // Later tables lie beside these: DATA/../../newer/kernels of DATA/modern/kernels.
+  // Later tables are in DATA/../../newer/kernels of DATA/modern/kernels.
   std::vector<std::filesystem::path> places{data};
   const std::filesystem::path newer = data.parent_path().parent_path() / "newer" / data.filename();
   std::error_code unreadable;
   if (data.filename() == "kernels" && std::filesystem::is_directory(newer, unreadable))
     places.push_back(newer);
   STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(places));
-  // Rows of further kinds there say no regime.
+  // Rows of further kinds in these tables do not state a regime.
   std::erase_if(all.rows, [](const KernelMeasurement& m) { return m.regime == Regime::unstated; });
   STEPCAST_ASSIGN(ExpertMeasurements experts, read_expert_measurements_in(data));
   if (places.size() > 1) {

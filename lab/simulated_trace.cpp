@@ -12,18 +12,17 @@ namespace {
 
 constexpr std::uint32_t kNoEvent = 0xffffffff;
 
-// Recorded to simulated time on one thread, exact where tasks meet and linear between.
+// Maps recorded to simulated time on one thread: exact at ends of tasks, linear in between.
 class ThreadClock {
  public:
-  // Tasks have to come in the order of the lane. `instant_call`: a call without recorded length.
+  // Tasks must be added in lane order. `instant_call`: a call without recorded length.
   void add(double recorded_us, double simulated_us, bool instant_call) {
     points_.push_back({recorded_us, simulated_us, instant_call});
   }
   [[nodiscard]] bool empty() const { return points_.empty(); }
 
-  // Several tasks may meet in one recorded instant. An op that begins there comes after what has ended and
-  // before calls without length, which are taken to lie inside it; one that ends there comes after all of
-  // them.
+  // Several tasks may meet at one recorded time. An op that begins there comes after all tasks that ended and before calls
+  // without length, which are taken to be inside the op. An op that ends there comes after all of them.
   [[nodiscard]] double begin(double recorded_us) const {
     const auto [first, last] = meeting(recorded_us);
     if (first == last) return between(last, recorded_us);
@@ -45,7 +44,7 @@ class ThreadClock {
   using Position = std::vector<Point>::const_iterator;
 
   [[nodiscard]] std::pair<Position, Position> meeting(double recorded_us) const {
-    constexpr double kSame = 1e-4;  // a tenth of the clock's nanosecond
+    constexpr double kSame = 1e-4;  // a tenth of the clock resolution of 1 ns
     const auto first = std::partition_point(
         points_.begin(), points_.end(), [&](const Point& p) { return p.recorded_us < recorded_us - kSame; });
     const auto last = std::partition_point(
@@ -84,7 +83,7 @@ std::vector<std::uint32_t> sort_events(std::vector<Event>& events) {
   return moved;
 }
 
-// The events of a rank at the times of a simulation.
+// The events of a rank at simulated times.
 class MovedTrace {
  public:
   MovedTrace(const RecordedRank& original, Interval recorded_step_us, Interval simulated_step_us,
@@ -95,7 +94,7 @@ class MovedTrace {
         origin_(origin),
         clocks_(original.threads.size()) {}
 
-  // Tasks of a lane stand in lane order in the block.
+  // Reads the tasks of the block, which are in lane order for each lane.
   void read_tasks(const Block& block, const std::vector<Interval>& measured,
                   const std::vector<Interval>& simulated) {
     for (std::size_t t = 0; t < measured.size(); ++t) {
@@ -160,7 +159,7 @@ class MovedTrace {
     sort_events(rank.runtime_calls);
   }
 
-  // What was simulated of it.
+  // Moves the simulated GPU work; other work is left out.
   void move_gpu_work(SimulatedTrace& result) const {
     std::vector<GpuOp> gpu_ops;
     result.gpu_op.assign(original_.gpu_ops.size(), kNoEvent);
@@ -188,7 +187,7 @@ class MovedTrace {
     event.start = at(start_us);
     event.duration = std::max(Nanoseconds{0}, at(end_us) - event.start);
   }
-  // As far from the step as it was recorded.
+  // A time outside of the step, at the recorded distance from it.
   [[nodiscard]] double outside(double us) const {
     return us < recorded_step_us_.start_us ? us - recorded_step_us_.start_us + simulated_step_us_.start_us
                                            : us - recorded_step_us_.end_us + simulated_step_us_.end_us;
@@ -210,7 +209,7 @@ class MovedTrace {
 
 Nanoseconds clock_origin(const RecordedRank& original, const Block& block,
                          const std::vector<Interval>& measured) {
-  // GPU work stands at its recorded time; calls may have moved a little where recorded neighbours overlap.
+  // GPU work keeps its recorded time; calls may have moved slightly if recorded neighbours overlap.
   for (std::size_t t = 0; t < measured.size(); ++t) {
     const TaskInfo& info = block.tasks()[t];
     if (is_gpu_work(info.kind))

@@ -1,4 +1,4 @@
-// A simulated timeline as if it had been recorded.
+// Converts a simulated timeline to a recorded trace.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,22 @@ struct SimulatedTrace {
   std::vector<std::uint32_t> gpu_op;
 };
 
-// One rank's events at their simulated times. `measured` and `simulated` are the intervals of the rank's
-// tasks.
+// Events of one rank at their simulated times. `measured` and `simulated` are the intervals of the tasks of the rank.
 //
-// Runtime calls and GPU work take the times of their tasks. Framework ops begin and end at boundaries of
-// their thread's tasks, so their times follow from the tasks around them. What lies before or after the step
-// moves with its begin and end; GPU work that is no task is left out.
+// Runtime calls and GPU work take the times of their tasks. Framework ops begin and end at boundaries of tasks of their
+// thread, so their times follow from neighbouring tasks. Events before or after the step move with its begin or end. GPU
+// work without a task is left out.
 [[nodiscard]] SimulatedTrace simulated_trace(const RecordedRank& original, const Block& block,
                                              const std::vector<Interval>& measured,
                                              const std::vector<Interval>& simulated,
                                              Interval recorded_step_us, double simulated_step_start_us,
                                              double simulated_step_end_us);
 
-// The common clock's zero, from a task and the event behind it.
+// Zero of the common clock, from a task and its recorded event.
 [[nodiscard]] Nanoseconds clock_origin(const RecordedRank& original, const Block& block,
                                        const std::vector<Interval>& measured);
 
-// Anything on a stream.
+// True for any work on a stream.
 [[nodiscard]] inline bool is_gpu_work(TaskKind kind) {
   return kind == TaskKind::kernel || kind == TaskKind::memcpy || kind == TaskKind::memset ||
          kind == TaskKind::collective;

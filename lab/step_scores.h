@@ -1,4 +1,4 @@
-// Rows of the tests that predict recorded steps: their names, bands and sets.
+// Rows of the tests that predict recorded steps: names, bands and sets.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,19 @@ inline constexpr double kUsPerMs = 1e3;
 // "rank 3 step 12".
 [[nodiscard]] std::string row_name(const RecordedStepFacts& facts);
 
-// Mean of the values and the half-width of the band that a further one lies in with 80 %; none of a single value,
-// which says nothing of how far apart they are.
+// Mean of the values, and half-width of the 80 % band of a further value; no half-width for a single value.
 struct Spread {
   double mean = 0;
   std::optional<double> half_width;
 };
 [[nodiscard]] Spread spread_of(std::span<const double> values);
 
-// A row with the band of `spread` around what was predicted, where it has one.
+// A row with the band of `spread` around the prediction, if it has one.
 [[nodiscard]] ScoredRow row_of(std::string name, double measured_us, double predicted_us,
                                const Spread& spread = {});
 
-// Two predictions of one time, each counting by how far it was off where the answer is known: the mean weighted by the
-// squared inverse of their mean squared errors. Alike where nothing was seen.
+// Weighted mean of two predictions of one time. Weights are the inverse squares of their mean squared errors on values seen
+// so far; equal without any.
 class TwoWays {
  public:
   void seen(double measured, double first, double second);
@@ -43,14 +42,14 @@ class TwoWays {
   double first_squares_ = 0, second_squares_ = 0;
 };
 
-// Rows of all tests of recorded steps, in the order in which tests first get one; `step_time` is always there.
+// Rows of all tests of recorded steps. Tests are in the order of their first row; `step_time` always exists.
 class StepScores {
  public:
-  // One of times in ms where there is none of this name.
+  // The test with this name; a new one of times in ms if there is none.
   [[nodiscard]] TestScore& test(std::string_view name);
   void add(std::string_view name, const std::string& set, ScoredRow row, std::uint64_t n_fit = 0,
            const std::string& group = {});
-  // Keeps a number over the rows of a set: the largest, or the sum.
+  // Accumulates a number over the rows of a set: the maximum, or the sum.
   void keep(std::string_view name, const std::string& set, std::string_view extra, double value,
             ExtraMetric::Over over);
   [[nodiscard]] std::vector<TestScore> finish() &&;

@@ -20,7 +20,7 @@ namespace stepcast {
 
 namespace {
 
-// Extra numbers of several sets become one; means go over the sets that have the number.
+// Combines the extras of several sets. Means are over the sets that have the number.
 class ExtraSum {
  public:
   void add(const std::vector<ExtraMetric>& extras) {

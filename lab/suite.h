@@ -1,6 +1,6 @@
-// A validation suite scores one kind of prediction against measured data. All suites report the same way.
+// A validation suite scores one kind of prediction against measured data. All suites have the same form of result.
 //
-// A new suite is one file with a function that a SuiteResult is made in, and one line in builtin_suites().
+// To add a suite: one file with a function that returns a SuiteResult, and one line in builtin_suites().
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace stepcast {
 class CsvRows;
 struct Forecast;
 
-// A number beside the metrics, and how those of several sets become one.
+// A number in addition to the metrics, and how it is combined over sets.
 struct ExtraMetric {
   enum class Over : std::uint8_t { mean, max, sum };
   std::string name;  // with its unit: "p95_us"
@@ -34,14 +34,14 @@ struct ExtraMetric {
 
 struct SetScore {
   std::string set;
-  std::string group;        // sets of one kind, scored together; empty: of none
-  std::uint64_t n_fit = 0;  // rows that something was fitted to
-  Metrics metrics;          // n counts rows also where errors are absolute only
+  std::string group;        // sets with equal group are also scored together; empty: none
+  std::uint64_t n_fit = 0;  // rows used for fitting
+  Metrics metrics;          // n also counts rows with only absolute errors
   std::vector<ExtraMetric> extras;
   std::vector<ScoredRow> rows;
 };
 
-// The sets of one group together.
+// Scores of the sets of one group.
 struct GroupScore {
   std::string group;
   std::uint64_t n_sets = 0;
@@ -53,22 +53,22 @@ struct TestScore {
   std::string test;
   std::string protocol;  // "recorded", "shipped", "refit"
   std::string unit;      // of the rows: "ms", "us", "percent"
-  bool relative = true;  // false: rows have no relative errors, only `extras` tell
+  bool relative = true;  // false: rows have no relative errors, and only `extras` is meaningful
   std::vector<SetScore> sets;
   Metrics overall;                  // mean over sets
   Metrics pooled;                   // all rows together
   std::vector<ExtraMetric> extras;  // over the sets that have them
   std::vector<GroupScore> groups;   // by name
 
-  // The set of this name, which is made if there is none.
+  // The set with this name; created if there is none.
   SetScore& set_of(std::string_view name);
-  // Scores the sets from their rows, and the whole from its sets.
+  // Computes the scores of sets from their rows, and those of the test from its sets.
   void finish();
 };
 
-// Of times in microseconds, by what was fitted without the rows.
+// A test of times in microseconds, fitted without the tested rows.
 [[nodiscard]] TestScore refit_test(std::string_view name);
-// Those of the tests that have sets, moved from where they are and finished.
+// Moves out and finishes the tests that have sets.
 [[nodiscard]] std::vector<TestScore> finished(std::initializer_list<TestScore*> tests);
 
 struct Skipped {
@@ -82,55 +82,57 @@ struct SuiteResult {
   std::vector<TestScore> tests;  // the primary test first
   std::vector<Target> targets;
   std::vector<Skipped> skipped;
-  std::vector<std::string> worst;  // the rows that are farthest off, each with where its prediction goes
+  std::vector<std::string>
+      worst;  // the rows with the largest errors, each with the breakdown of its prediction
 
-  // Appends those of the tests that have sets.
+  // Appends the tests that have sets.
   void add(std::vector<TestScore> more);
   void add(TestScore test);
 };
 
-// One prediction of a step beside its measurement; both in ms.
+// A predicted step and its measurement; both in ms.
 [[nodiscard]] ScoredRow scored_step(std::string row, double measured_ms, const Forecast& forecast);
 
 // Calls `row` for every row of a CSV file. Errors: those of the file, and of `row`.
 [[nodiscard]] Status each_row(const std::filesystem::path& file,
                               const std::function<Status(const CsvRows&)>& row);
-// Columns of a row that hold whole numbers from 1 on, 1 where they are empty, and what they set.
+// Reads columns with whole numbers of at least 1 into the given fields. Empty cells are 1.
 [[nodiscard]] Status read_sizes(
     const CsvRows& rows,
     std::initializer_list<std::pair<std::string_view, std::optional<std::int64_t>*>> sizes);
 
 struct SuiteOptions {
   unsigned threads = 0;  // 0: one per hardware thread
-  std::string protocol;  // empty: the suite's own
-  // Platform files for GPUs that no shipped platform describes, by the name of the GPU in the data.
+  std::string protocol;  // empty: the default of the suite
+  // Platform files for GPUs without a shipped platform, by the name of the GPU in the data.
   std::vector<std::pair<std::string, std::filesystem::path>> platforms;
-  // Instead of the files that ship (data/targets.csv, data/published.csv); empty: those.
+  // Replace the shipped files (data/targets.csv, data/published.csv); empty: the shipped files.
   std::filesystem::path targets, published;
-  // Of the studies that draw their own cases (validate dlrm: sharding tasks); empty: the suite's own.
+  // Seeds of studies that draw random cases (validate dlrm: sharding tasks); empty: default of the suite.
   std::vector<std::uint64_t> seeds;
-  // That such a study takes the mean over (validate dlrm: what the reference says of a sharding); 0: the suite's own.
+  // Number of batches of the mean in such a study (validate dlrm: the time of a sharding by the reference); 0: default of
+  // the suite.
   std::size_t batches = 0;
 };
 
 struct Suite {
   std::string_view name;
   std::string_view summary;
-  std::string_view data_folder;  // where its data lies in the folder of all measured data
+  std::string_view data_folder;  // its folder in the folder of all measured data
   std::function<Result<SuiteResult>(const std::filesystem::path& data, const SuiteOptions& options)> run;
 };
 
-// Folders of later tables, beside the older ones: DATA/../modern/kernels and DATA/../newer/kernels of DATA/kernels. None of a
-// folder that is one of them, and none that are not there.
+// Folders of later tables: DATA/../modern/kernels and DATA/../newer/kernels of DATA/kernels. Empty for a folder that is one
+// of them; missing folders are left out.
 [[nodiscard]] std::vector<std::filesystem::path> later_folders(const std::filesystem::path& data);
 
-// Runs the suite, leaves out what nothing was fitted for and adds the targets. `place` is the folder of all measured data,
-// with a folder for each kind, or any other folder or file, which is taken as it is.
+// Runs the suite, leaves out sets without a fit and adds the targets. `place` is the folder of all measured data, with a
+// folder for each kind, or any other folder or file, which is used unchanged.
 [[nodiscard]] Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& place,
                                             const SuiteOptions& options);
 
-// Sets of a test of the protocol "refit" that nothing was fitted for (n_fit 0) are named in `skipped` instead,
-// and so is a test that has no other: they would say nothing about fitting.
+// Moves sets without a fit (n_fit 0) of tests with protocol "refit" to `skipped`, and tests with only such sets, because
+// they do not score a fit.
 void leave_out_unfitted(SuiteResult& result);
 
 [[nodiscard]] std::span<const Suite> builtin_suites();

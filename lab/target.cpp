@@ -16,7 +16,7 @@
 namespace stepcast {
 namespace {
 
-// What `text` says after `prefix`; nothing if it does not begin with it.
+// The rest of `text` after `prefix`; nullopt if it does not begin with it.
 std::optional<std::string_view> after(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
   return text.substr(prefix.size());
@@ -63,7 +63,7 @@ bool holds(double value, const Bound& bound) {
   return false;
 }
 
-// "mape <= 11" as the name of a metric and what it is held against.
+// "mape <= 11": the name of a metric and its bound.
 struct Condition {
   std::string_view metric;
   Bound bound;

@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr std::pair<std::string_view, std::string_view> kChips[] = {
     {"v5p", "tpu-v5p"}, {"v6e", "tpu-v6e"}, {"TPU7x", "tpu7x"}};
-// Names of the recipes where presets have others.
+// Names of models in the recipes that differ from those of presets.
 constexpr std::pair<std::string_view, std::string_view> kModels[] = {
     {"llama4-maverick-17b-128e", "llama-4-maverick"}};
-// What a recipe's model says that its row does not: mixtral_8x7b_dropped of MaxText's benchmarks.
+// Model settings of a recipe that its row does not state: mixtral_8x7b_dropped of MaxText's benchmarks.
 constexpr std::pair<std::string_view, std::string_view> kMore[] = {
     {"mixtral-8x7b", "capacity_factor: 1.25\nsparse_matmul: false\n"}};
 
@@ -44,7 +44,7 @@ std::string_view said(const std::pair<std::string_view, std::string_view> (&tabl
   return otherwise;
 }
 
-// "a=b c=d" as lines of YAML.
+// Converts "a=b c=d" to lines of YAML.
 std::string yaml_lines(std::string_view words) {
   std::string lines;
   for (const char c : words)
@@ -55,7 +55,7 @@ std::string yaml_lines(std::string_view words) {
   return lines + "\n";
 }
 
-// As the recipe's script has it: "custom: a=device b=offload", or the name of a policy.
+// Rematerialisation as in the script of the recipe: "custom: a=device b=offload", or the name of a policy.
 std::string remat_lines(std::string_view remat) {
   constexpr std::string_view kCustom = "custom: ";
   if (remat.starts_with(kCustom)) return "remat_policy: custom\n" + yaml_lines(remat.substr(kCustom.size()));
@@ -96,14 +96,14 @@ Result<TpuRow> tpu_row_of(const CsvRows& rows) {
   return row;
 }
 
-// A row's step, and how long its products take as nobody has corrected them.
+// The step of a row, and the time of its GEMMs without a correction.
 struct ScoredStep {
   TpuRow row;
   Forecast forecast;
   double gemm_s = 0, other_s = 0;
   double utilisation = 0;  // measured
 
-  // What products would have to take more for the step to come out.
+  // The factor on GEMMs with which the forecast would equal the measured step.
   [[nodiscard]] double gemm_factor() const { return (row.step_s - other_s) / gemm_s; }
 };
 
@@ -124,7 +124,7 @@ Result<ScoredStep> step_of_row(const Session& session, TpuRow row) {
   return step;
 }
 
-// Of the steps that `counts`.
+// The values of the steps for which `counts` returns true.
 template <class Counts, class Value>
 std::vector<double> values_of(const std::vector<ScoredStep>& steps, const Counts& counts,
                               const Value& value) {

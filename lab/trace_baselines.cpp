@@ -12,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-// Half of the transfers are hidden where nothing tells: assumed.
+// Hidden share of transfers if no other rank or step determines it. Assumed.
 constexpr double kAssumedOverlap = 0.5;
 
 const Block& block_of(const RecordedProgram& recorded, std::size_t c) {
@@ -27,7 +27,7 @@ bool is_computation(const TaskInfo& task) {
          (task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset);
 }
 
-// Recorded, of one rank; transfers without waiting for other ranks.
+// Recorded GPU times of one rank; transfers without waiting for other ranks.
 struct GpuTime {
   double computation_us = 0, transfers_us = 0;
   [[nodiscard]] double shorter_us() const { return std::min(computation_us, transfers_us); }
@@ -44,7 +44,7 @@ GpuTime gpu_time(const RecordedProgram& recorded, std::size_t c) {
   return time;
 }
 
-// The hidden share that gives this step; nothing where the rank has nothing to hide.
+// The hidden share that reproduces the recorded step; nullopt if the rank has no transfers that could be hidden.
 std::optional<double> overlap_of(const RecordedProgram& recorded, std::size_t c) {
   const GpuTime time = gpu_time(recorded, c);
   if (time.shorter_us() <= 0) return std::nullopt;

@@ -21,7 +21,7 @@ bool is_transfer(const RecordedRank& rank, const GpuOp& op) {
          (op.collective >= 0 || classify_kernel(rank.names.text(op.name)) == KernelClass::communication);
 }
 
-// Calls with GPU work, of which the first of every `period` stay where that is more than one.
+// Removes runtime calls with GPU work. With `period` above 1, the first call of every `period` stays.
 void remove_launches(Ranks& ranks, std::size_t period) {
   for (RecordedRank& rank : ranks) {
     std::set<std::int64_t> launched;
@@ -34,7 +34,7 @@ void remove_launches(Ranks& ranks, std::size_t period) {
   }
 }
 
-// Those of transfers, or of copies and fills.
+// Removes runtime calls of transfers, or of copies and fills.
 void remove_launches_of(Ranks& ranks, bool transfers) {
   for (RecordedRank& rank : ranks) {
     std::set<std::int64_t> launched;
@@ -46,7 +46,7 @@ void remove_launches_of(Ranks& ranks, bool transfers) {
   }
 }
 
-// `at` gives the new moment of every moment of a rank.
+// Moves all events of a rank. `at` maps an old time to the new time.
 template <class At>
 void move_times(RecordedRank& rank, const At& at) {
   const auto move = [&](auto& events) {
@@ -85,7 +85,7 @@ void scale_times(Ranks& ranks, double factor) {
 }
 
 void set_clocks_apart(Ranks& ranks, std::int64_t most_us) {
-  constexpr std::int64_t kParts = 1000, kStride = 379;  // a prime, so that neighbours are far apart
+  constexpr std::int64_t kParts = 1000, kStride = 379;  // a prime, so that neighbours get distant offsets
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     const std::int64_t part = (static_cast<std::int64_t>(r) * kStride) % (kParts + 1);
     const Nanoseconds ahead{1000 * most_us * part / kParts};
@@ -134,7 +134,7 @@ void forget_step_markers(Ranks& ranks) {
     std::erase_if(rank.cpu_ops, [](const CpuOp& op) { return op.kind == CpuOp::Kind::step; });
 }
 
-// Of the first step so many hundredths.
+// Removes the events of the first `hundredths` percent of the first step.
 void cut_first_events(Ranks& ranks, std::int64_t hundredths) {
   constexpr std::int64_t kHundred = 100;
   for (RecordedRank& rank : ranks) {

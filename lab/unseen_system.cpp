@@ -20,7 +20,7 @@ namespace {
 
 struct Machine {
   MeasuredSystem system;
-  Platform bare;  // its platform without anything measured of collectives
+  Platform bare;  // its platform without measurements of collectives
 };
 
 std::string family_of(const MeasuredSystem& s) {
@@ -65,7 +65,7 @@ struct Scores {
   std::vector<SetScore> inside, two_sizes, nodes;
 };
 
-// One machine from the machines of `known`.
+// Scores one machine predicted from the machines of `known`.
 Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredSystem>& known) {
   Scores scores;
   STEPCAST_ASSIGN(const RelatedSystems related, fit_related_systems(known));
@@ -82,7 +82,7 @@ Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredS
   const Node& node = platform.node;
   for (const CollectiveMeasurements* m : machine.system.curves) {
     auto resolved = model.resolve({.op = m->collective, .n_ranks = m->n_ranks, .n_nodes = m->n_nodes});
-    if (!resolved) continue;  // the platform says nothing of a network
+    if (!resolved) continue;  // the platform does not describe a network
     SetScore set = new_set(*m, machine, n_fit);
     for (const CollectiveSample& s : m->samples) set.rows.push_back(scored_row(s, resolved->curve));
     if (m->n_nodes > 1) {
@@ -126,7 +126,7 @@ Result<std::vector<TestScore>> unseen_systems(const MeasuredCollectives& measure
       if (family_of(machines[k].system) != family_of(machines[i].system))
         strangers.push_back(machines[k].system);
     }
-    // Without a relative that spans start-up to bandwidth there is nothing to score.
+    // Without a related machine measured from start-up to full bandwidth there is nothing to score.
     if (auto scores = score_machine(machines[i], others)) without_it[i] = std::move(*scores);
     if (auto scores = score_machine(machines[i], strangers)) without_family[i] = std::move(*scores);
     return Ok{};

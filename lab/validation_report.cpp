@@ -17,7 +17,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Without a `must` there is nothing to be met, and only the aim is told.
+// Without a `must` only the aim is reported.
 std::string met_text(const Target& target) {
   const std::optional<bool> met = target.met(), aim_met = target.aim_met();
   if (!met) return aim_met.value_or(false) ? "no must; aim reached" : "no must; aim missed";
@@ -56,7 +56,7 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-// What was left out for the same reason stands on one line.
+// Joins what was left out for the same reason in one line.
 std::vector<std::string> skipped_lines(const SuiteResult& result) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> by_reason;
@@ -101,7 +101,7 @@ void metrics(auto& a, const Metrics& m, bool relative, const std::vector<ExtraMe
   for (const ExtraMetric& extra : extras) a(extra.name, fixed<6>(extra.value));
 }
 
-// All of a test, its rows together, and its sets.
+// Writes the scores of a test: overall, pooled rows, and sets.
 void scores(auto& a, const TestScore& test, bool given, std::string_view meaning) {
   a("overall",
     given_if(given, Object{[&](auto& o) { metrics(o, test.overall, test.relative, test.extras); }}), meaning);
@@ -176,7 +176,7 @@ void fields(auto& a, Is<AllSuites> auto& all) {
 
 namespace {
 
-// The extra numbers of a set in the columns of the test; counts without decimals.
+// Adds the extras of a set to the columns of the test; counts have no decimals.
 void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras, ReportRow& row) {
   for (const ExtraMetric& wanted : test.extras) {
     const auto found = std::ranges::find(extras, wanted.name, &ExtraMetric::name);

@@ -1,5 +1,4 @@
-// Results of validation suites: a table for people, the contract's JSON object for programs (docs/json.md),
-// and rows as CSV.
+// Output of the results of suites: a table for people, a JSON object (docs/json.md) for programs, and rows as CSV.
 #pragma once
 
 #include <span>
@@ -13,16 +12,16 @@
 
 namespace stepcast::detail {
 
-// Pieces that accuracy_page shares.
-// Must and aim in words: {"<= 6", "<= 4"}, {"75 to 90", ""}.
+// Parts that accuracy_page also uses.
+// Text of `must` and `aim`: {"<= 6", "<= 4"}, {"75 to 90", ""}.
 [[nodiscard]] std::pair<std::string, std::string> bounds_text(const Target& target);
 
 [[nodiscard]] ReportTable targets_table(const std::vector<Target>& targets);
 
-// What was not scored, one line per reason.
+// Unscored rows, one line for each reason.
 [[nodiscard]] std::vector<std::string> skipped_lines(const SuiteResult& result);
 
-// In quotes where the text needs them.
+// The text as a CSV field, in quotes if needed.
 [[nodiscard]] std::string csv_field(const std::string& text);
 
 }  // namespace stepcast::detail
@@ -31,11 +30,11 @@ namespace stepcast {
 
 [[nodiscard]] std::string validation_text(const SuiteResult& result);
 [[nodiscard]] std::string validation_json(const SuiteResult& result);
-// suite,test,set,row,unit,measured,predicted,p10,p90
+// CSV with the columns suite,test,set,row,unit,measured,predicted,p10,p90.
 [[nodiscard]] std::string validation_rows_csv(std::span<const SuiteResult> results);
 // Several results as one JSON object: {"suites": [...]}.
 [[nodiscard]] std::string validation_json(std::span<const SuiteResult> results);
-// Of both, as docs/schemas/validate.json holds it.
+// JSON schema of one or several results, as in docs/schemas/validate.json.
 [[nodiscard]] std::string validation_schema();
 
 }  // namespace stepcast

@@ -38,19 +38,20 @@ constexpr std::array<std::string_view, 8> kLaws = {"physical", "monotonic", "upp
 constexpr std::array<std::string_view, 5> kParts = {"host", "gpu", "compute", "memory_bound",
                                                     "communication"};
 constexpr std::array<double, 7> kSpeeds = {0.01, 0.5, 0.99, 1.01, 2, 8, 100};
-// Sums of doubles in another order.
+// Tolerance for sums of doubles in another order.
 constexpr double kRounding = 1e-7;
-// Of the step: resources that save as much as each other.
+// Tolerance for resources with equal savings, as a share of the step.
 constexpr double kTie = 0.01;
-// All parts so many times as fast.
+// Factors by which all parts are made faster.
 constexpr std::array<int, 3> kAllFaster = {2, 10, 100};
-// A step is measured where its answer is off by less.
+// A step is called measured if its prediction is off by less.
 constexpr double kMeasuredWithin = 0.01;
-// What a cadence is told from: so many ordinary steps that differ by so much; and how far the answer may be off it.
+// A cadence needs this number of ordinary steps with at most this spread. The last number is the largest error of the
+// answer.
 constexpr std::size_t kCadenceSteps = 4;
 constexpr double kCadenceSpread = 0.03, kCadenceWithin = 0.04;
 
-// The longest work of one lane of GPU work that the step launched, in microseconds.
+// The work of the busiest GPU lane launched by the step, in microseconds.
 double busiest_us(const RecordedProgram& recorded, const Costs& costs) {
   double busiest = 0;
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
@@ -111,7 +112,8 @@ class LawCheck {
   }
 
  private:
-  // The same as the replay, and honest of how far that is off.
+  // The prediction without a change equals the replay, its band includes the recorded step, and it is called measured only if
+  // it is within kMeasuredWithin of the recorded step.
   void check_unchanged(double us) {
     if (const Result<ReplayScores> scores = score_replay(recorded_, Costs{recorded_.program}); scores.ok()) {
       const double replayed = scores->longest_step_us();
@@ -130,7 +132,8 @@ class LawCheck {
     how.assumptions.host_factor = 0.5;
     is_far_off_ = !check_base(predicted->base, how).ok();
   }
-  // Sums of durations and delays are at most the sum of what shorter durations and what delays alone take.
+  // With all durations divided by k, the step takes at most step / k plus (1 - 1 / k) of the step without any durations
+  // (delays only): a path takes at most the sum of what it takes in both.
   void check_upper(double unchanged) {
     Costs nothing{recorded_.program};
     for (std::size_t c = 0; c < recorded_.facts.size(); ++c) {
@@ -166,7 +169,7 @@ class LawCheck {
     check("physical", us < busiest * (1 - kRounding), what_if, us, busiest);
     return us;
   }
-  // What the verdict names saves as much as the what-if that saves most.
+  // The resource named by the verdict saves as much as the best what-if.
   void check_verdict(double unchanged) {
     const Costs costs{recorded_.program};
     const Result<ReplayScores> scores = score_replay(recorded_, costs);
@@ -213,7 +216,7 @@ void add(WhatIfLaws one, WhatIfLaws& laws) {
   std::move(one.remainders.begin(), one.remainders.end(), std::back_inserter(laws.remainders));
 }
 
-// The answer for the typical step against the time from step to step.
+// Compares the prediction for the typical step with the time from step to step.
 void check_cadence(const TraceSet& set, const std::string& name, WhatIfLaws& laws) {
   const RecordedRank& rank = set.ranks.front();
   std::vector<const CpuOp*> steps;
@@ -230,7 +233,7 @@ void check_cadence(const TraceSet& set, const std::string& name, WhatIfLaws& law
     return;
   const double cadence_us = static_cast<double>((steps.back()->start - steps.front()->start).count()) * 1e-3 /
                             static_cast<double>(steps.size() - 1);
-  // Steps that were left out on the way are no part of it.
+  // Excludes sequences with skipped steps in between.
   if (cadence_us > (1 + kCadenceSpread) * static_cast<double>(longest->duration.count()) * 1e-3) return;
   const Result<TracePrediction> predicted = predict_trace(set.inputs(), {});
   if (!predicted.ok()) return;
@@ -283,7 +286,7 @@ void check_profiler_set(const TraceSet& set, const std::string& name, unsigned t
   check_cadence(set, name, laws);
 }
 
-// Traces of the other kinds, which are one job a folder.
+// Checks traces of the other kinds, with one job in each folder.
 void check_other_kind(const TraceListing& listing, const std::string& name, unsigned threads,
                       WhatIfLaws& laws) {
   const SourceKind& kind = source_kind(listing.kind());

@@ -21,7 +21,8 @@ struct Plugin {
   std::string problem;
 };
 
-// Beside the program, in the folder above (programs of a build folder), or where it is installed.
+// Searches for the plug-in in the folder of the program, in its parent folder (programs of a build folder) and where it is
+// installed.
 Plugin load_plugin() {
   constexpr const char* kName = "stepcast-boosting.so";
   std::error_code failure;

@@ -1,5 +1,5 @@
-// Regression trees by XGBoost, which is no part of the program: a plug-in (booster_plugin.h) that is loaded when the first
-// trees are trained links it. This header uses the standard library alone.
+// Trains regression trees with XGBoost. The program does not link XGBoost: the plug-in (booster_plugin.h) that links it is
+// loaded when the first trees are trained. This header needs only the standard library.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace stepcast::detail {
 struct BoosterOptions {
   int rounds = 64;
   int depth = 6;
-  int leaves = 0;  // of a tree, at most: what gains most is split first; 0: every level as a whole
+  int leaves = 0;  // most leaves of a tree: the split with the largest gain comes first; 0: whole levels
   double learning_rate = 0.15;
   double row_sample = 0.8, column_sample = 0.8;  // of each tree
   double min_child_weight = 2;
@@ -22,19 +22,19 @@ struct BoosterOptions {
   std::uint32_t seed = 42;
 };
 
-// The trees of a booster in XGBoost's JSON dump. Everything else about the model is in these: the sum of the
-// leaves that a row reaches is the prediction.
+// The trees of a booster in XGBoost's JSON dump. They define the model completely: a prediction is the sum of the leaves
+// that a row reaches.
 struct BoosterDump {
   std::vector<std::string> trees;
-  std::vector<float> predictions;  // of the training rows, by XGBoost itself
+  std::vector<float> predictions;  // of the training rows, computed by XGBoost
   std::string problem;             // empty: all went well
 };
 
-// Why no trees can be trained here and what to install; empty if they can.
+// The reason why trees cannot be trained here, and what to install; empty if they can.
 [[nodiscard]] const std::string& why_no_trees();
 
-// Row i is rows[i * n_features] to rows[(i + 1) * n_features - 1]; no NaN. One thread; the same input and
-// seed give the same trees. Squared error.
+// Trains with squared error on one thread. Row i is rows[i * n_features] to rows[(i + 1) * n_features - 1]; no NaN. The same
+// input and seed give the same trees.
 [[nodiscard]] BoosterDump train_booster(std::span<const float> rows, std::size_t n_features,
                                         std::span<const float> targets, std::span<const float> weights,
                                         const BoosterOptions& options);

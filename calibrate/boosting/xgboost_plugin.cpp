@@ -1,4 +1,4 @@
-// The plug-in stepcast-boosting.so: the only source that knows XGBoost.
+// The plug-in stepcast-boosting.so: the only source file that uses XGBoost.
 #include <limits>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
-// Columns, in any order: collective, n_ranks, message_bytes, time_us; if there: platform, gpu, interconnect,
-// n_nodes, gpus_per_node, dtype, source. Others are not read. A cell may stand in double quotes.
+// Columns, in any order: collective, n_ranks, message_bytes, time_us. Optional: platform, gpu, interconnect, n_nodes,
+// gpus_per_node, dtype, source. Other columns are ignored. A cell may be in double quotes.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -25,7 +25,7 @@ Result<std::uint32_t> count_of(const CsvRows& rows, std::string_view column,
   return static_cast<std::uint32_t>(value);
 }
 
-// What the current row was measured on, without samples.
+// The platform, collective and ranks of the current row, without samples.
 Result<CollectiveMeasurements> group_of(const CsvRows& rows, const MeasurementContext& context) {
   CollectiveMeasurements group{
       .platform = context.platform.empty() ? std::string{rows.cell("platform")} : context.platform,

@@ -13,7 +13,7 @@ namespace {
 
 // Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out).
 constexpr double kBandNeighbourOctaves = 1.0;
-constexpr double kBandFloor = 0.001;  // no band is narrower on either side, ln
+constexpr double kBandFloor = 0.001;  // least width of a band on each side, ln
 constexpr double kBandOfFew = 1.5;    // quantiles of n points are widened by 1 + this / n: few points
                                       // show little of what can happen
 
@@ -48,7 +48,7 @@ struct Miss {
   double x, miss, weight;
 };
 
-// [point] what is left of it when its octave is predicted from the others.
+// [point] error of the prediction of the point from the other octaves.
 std::vector<double> left_out_points(const BandSource& s) {
   std::map<long, std::vector<std::size_t>> octaves;
   for (std::size_t i = 0; i < s.points.size(); ++i) octaves[octave_of(s.points[i].x)].push_back(i);
@@ -76,7 +76,7 @@ std::vector<Miss> misses_of(const BandSource& s) {
   for (const CollectiveSample& sample : s.samples) {
     const double x = std::log2(sample.message_bytes);
     const auto dtype = static_cast<std::size_t>(std::ranges::find(s.dtypes, sample.dtype) - s.dtypes.begin());
-    // The point that the sample went into.
+    // Index of the point that includes the sample.
     std::size_t nearest = 0;
     double distance = 1e300;
     for (std::size_t i = 0; i < s.points.size(); ++i) {

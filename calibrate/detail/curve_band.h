@@ -1,4 +1,4 @@
-// The p10-p90 band of a fitted curve: how far the samples of every octave lie from what all others say.
+// The p10-p90 band of a fitted curve: the errors of the samples of every octave when predicted from the others.
 #pragma once
 
 #include <span>
@@ -15,15 +15,15 @@ namespace stepcast::detail {
 
 struct BandSource {
   std::span<const CollectiveSample> samples;
-  std::span<const DType> dtypes;       // of the samples, as `points` number them
-  std::span<const CurvePoint> points;  // what the smoother was made of
+  std::span<const DType> dtypes;       // dtypes of the samples; `points` have indices into it
+  std::span<const CurvePoint> points;  // the points of the smoother
   const ResidualSmoother& smoother;
   const StartupForm& form;
   double factor = 1;  // bus_factor()
 };
 
-// Quantiles of ln(sample / prediction) by stretches of two octaves. The prediction of an octave comes from a form
-// refitted without the octave and from the smoother without it: nothing that made the prediction saw it.
+// Quantiles of ln(sample / prediction) by stretches of two octaves. The prediction of an octave comes from a form and a
+// smoother fitted without this octave.
 [[nodiscard]] std::vector<ResidualQuantiles> left_out_band(const BandSource& source);
 
 }  // namespace stepcast::detail

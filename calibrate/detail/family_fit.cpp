@@ -14,14 +14,15 @@ namespace {
 
 constexpr std::size_t kMostRows = 500;
 
-// The constants as logarithms (of what lies above the physical limit of 1 for factors).
+// Constants are fitted as logarithms. Factors have a physical limit of 1: for them, the logarithm of the part above 1 is
+// fitted.
 struct Constant {
   double ReferenceParameters::*member;
   double low, high;  // of the logarithm
   double centre;     // where it stays without data
   double spread;     // how far data of one row may pull it
   bool matrix_only;
-  bool of_rows = false;  // of kernels that go row by row
+  bool of_rows = false;  // of kernels that work row by row
 };
 constexpr double kFree = 4;
 const Constant kConstants[] = {
@@ -36,7 +37,7 @@ const Constant kConstants[] = {
     {&ReferenceParameters::chain_us, -9.0, 1.0, -6.0, kFree, false, true},
 };
 
-// At most kMostRows of n rows, at random.
+// Draws at most kMostRows of n rows at random.
 std::vector<std::size_t> drawn(std::size_t n, std::uint64_t seed) {
   std::vector<std::size_t> chosen(n);
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
@@ -47,7 +48,7 @@ std::vector<std::size_t> drawn(std::size_t n, std::uint64_t seed) {
   return chosen;
 }
 
-// Those that operations with tiles, or at least with arithmetic, say something about.
+// The constants that the operations determine. Some need operations with tiles, others operations with arithmetic.
 std::vector<const Constant*> constants_of(bool tiles, bool arithmetic, bool by_row) {
   std::vector<const Constant*> used;
   for (const Constant& constant : kConstants) {
@@ -60,7 +61,7 @@ std::vector<const Constant*> constants_of(bool tiles, bool arithmetic, bool by_r
   return used;
 }
 
-// Where the search begins; `least`: the shortest time, in logarithms.
+// Start of the search. `least`: ln of the shortest time.
 std::vector<double> start_of(const std::vector<const Constant*>& used, double memory_factor, double least) {
   std::vector<double> x;
   for (const Constant* constant : used) {
@@ -77,7 +78,7 @@ std::vector<double> start_of(const std::vector<const Constant*>& used, double me
 
 ReferenceParameters reference_of_device(const Device& device, DType dtype, bool matrix) {
   ReferenceParameters out;
-  // Operations of a dtype that the sheet does not name still get a finite time.
+  // Operations of a dtype missing in the data sheet still get a finite time.
   auto peak = matrix ? device.peak(dtype) : device.vector(dtype);
   if (!peak) peak = device.peak(dtype);
   if (!peak) peak = device.vector(dtype);
@@ -136,9 +137,10 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   search.max_evaluations = 260;
   std::vector<double> best;
   double best_value = 1e300;
-  // Unfused operations take many passes over memory, and the search finds no way from one to the other.
+  // Two starts: unfused operations take many passes over memory, and the search does not find its way from one case to the
+  // other.
   for (const double memory : {0.25, 2.0}) {
-    if (tiles && memory > 1) break;  // products are one kernel
+    if (tiles && memory > 1) break;  // a GEMM is a single kernel
     std::vector<double> x = start_of(used, memory, least);
     const double value = search.minimise(x);
     if (value < best_value) {

@@ -11,11 +11,11 @@
 
 namespace stepcast::detail {
 
-// The figures of the device that a reference of this dtype reads; the constants have their defaults.
+// The device figures that a reference of this dtype reads. The constants have their defaults.
 [[nodiscard]] ReferenceParameters reference_of_device(const Device& device, DType dtype, bool matrix);
 
-// Least absolute error of the logarithm over at most 500 of the operations, drawn with `seed`; constants that
-// few points cannot tell stay near their defaults.
+// Fits by least absolute error of the logarithm over at most 500 of the operations, drawn with `seed`. Constants that few
+// points determine stay near their defaults.
 [[nodiscard]] ReferenceParameters fit_reference(std::span<const Operation* const> operations,
                                                 std::span<const double> log_times,
                                                 const ReferenceParameters& start, std::uint64_t seed);

@@ -14,9 +14,9 @@
 namespace stepcast::detail {
 namespace {
 
-// How much a unit of a feature sets two shapes apart. Sizes count alike, in logarithms (1); of what follows from sizes what
-// kernels are chosen by: whole vectors of the innermost extents, few channels, products of pixels alone. Chosen on shapes of
-// data/measured of the H100 that were held out; those of the H200 were not looked at.
+// Scale of each feature in the distance between two shapes. Sizes all have scale 1, as logarithms. Of the features derived
+// from sizes, those that select kernels have a scale: whole vectors of the innermost extents, few channels, GEMMs of pixels
+// alone. Tuned on held-out shapes of the H100 in data/measured; the shapes of the H200 were not used.
 struct ScaleOfFeature {
   KernelFeatureSet set;
   std::string_view feature;
@@ -77,15 +77,16 @@ constexpr ScaleOfFeature kScalesOfSizes[] = {
     {KernelFeatureSet::rows, "kind", 2},          {KernelFeatureSet::elements, "log_elements", 1},
     {KernelFeatureSet::elements, "log_inner", 1}, {KernelFeatureSet::elements, "function", 2},
 };
-// Scaled features over which points reach, and the variance of a single measurement over that of what is left over.
-// Farther than an e-fold of four sizes, with less noise, few points become polynomials that swing between them.
+// Candidates for the reach (in scaled features) and for the variance of one measurement relative to the variance of the
+// residual. With a longer reach than an e-fold of four sizes and less noise, few points become polynomials that swing
+// between the points.
 constexpr double kReaches[] = {0.25, 0.5, 1, 2, 4};
 constexpr double kNoises[] = {0.01, 0.05, 0.2};
-// Sizes alone do not say all: what they leave over is noise, too. Fewer points than that do not say how far they reach.
+// Sizes do not explain everything: the unexplained rest is noise. With fewer points than this, the reach cannot be fitted.
 constexpr double kNoisesOfSizes[] = {0.05, 0.2, 1};
 constexpr double kUsualReach[] = {2}, kUsualNoise[] = {0.2};
 constexpr std::size_t kFewPoints = 40;
-// Errors below this are as good as none: of the robust mean that chooses.
+// Errors below this count as this small in the robust mean that selects a candidate.
 constexpr double kSmallError = 0.01;
 
 double robust_mean(std::span<const double> errors) {
@@ -117,7 +118,7 @@ struct Process {
   std::vector<double> weights;
 };
 
-// The inverse of the covariance says what each point would be off by if it were left out: weight_i / inverse_ii.
+// Leave-one-out errors from the inverse of the covariance: point i is off by weight_i / inverse_ii without itself.
 Process solved(std::span<const double> distances, std::span<const double> targets,
                std::span<const float> row_weights, double reach, double noise) {
   const std::size_t n = targets.size();
@@ -153,7 +154,7 @@ GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, Process
     if (s.set != set) continue;
     const auto f =
         static_cast<std::size_t>(std::ranges::find(names, s.feature, &KernelFeature::name) - names.begin());
-    // What all points have alike sets none apart.
+    // A feature with the same value at all points cannot distinguish them: it gets no scale.
     for (std::size_t i = 1; i < n; ++i)
       if (rows[i * n_features + f] != rows[f]) out.scale[f] = s.scale;
   }

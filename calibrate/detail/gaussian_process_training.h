@@ -1,4 +1,4 @@
-// Fits the mean of a Gaussian process to what closed forms leave over.
+// Fits the mean of a Gaussian process to the residuals of closed forms.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,17 @@
 
 namespace stepcast::detail {
 
-// More points than this train other models: the cost grows with their cube, and trees have enough of them.
+// With more points than this other models are trained: the cost grows with the cube of the number, and trees have enough
+// points.
 inline constexpr std::size_t kMostForProcess = 200, kMostForSizes = GaussianProcess::kMostPoints;
 
-// What sets shapes apart: all that kernels are chosen by, or of rows and of elements their two sizes and their kind alone.
+// Features that distinguish shapes. `shapes`: all features that select kernels. `sizes`: only the kind and the two sizes,
+// rows and elements.
 enum class ProcessOver { shapes, sizes };
 
-// `rows`: features of the set, point by point; `weights`: measurements that each target is the median of. How far points reach
-// and how far they are to be believed are those that leave the least over of points that are left out, one at a time. Where no
-// neighbour helps that is the shortest reach: points answer for themselves and for little else.
+// `rows`: features of the set, point by point. `weights`: number of measurements behind each target, which is their median.
+// The reach and the noise are those with the least leave-one-out error. If neighbours do not help, that is the shortest
+// reach: a point then affects little but its own shape.
 [[nodiscard]] GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, ProcessOver over,
                                                                  std::span<const float> rows,
                                                                  std::span<const float> targets,

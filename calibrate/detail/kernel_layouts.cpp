@@ -10,7 +10,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Endings that a column of microseconds has in files that mean something else.
+// Endings of time columns in units other than microseconds, or of other quantities.
 constexpr std::string_view kOtherTimes[] = {"_ms", "_ns", "_s", "_sec", "_seconds", "_cycles", ""};
 
 }  // namespace

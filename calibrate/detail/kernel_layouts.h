@@ -1,6 +1,6 @@
-// The layouts of files with measured kernels, one reader each. docs/kernels.md lists their columns.
+// Readers of files with measured kernels, one for each layout. docs/kernels.md lists the columns.
 //
-// A new layout is one function here and one line in kernel_layouts().
+// To add a layout: one function here and one line in kernel_layouts().
 #pragma once
 
 #include <optional>
@@ -19,16 +19,16 @@ namespace stepcast::detail {
 
 struct KernelLayout {
   std::string_view name;
-  bool (*is_meant)(const CsvRows& header);  // the columns say so, complete or not
+  bool (*is_meant)(const CsvRows& header);  // true if the columns are those of the layout, complete or not
   std::vector<std::string_view> needed;
   std::vector<std::string_view> optional;  // read where they are
   Status (*read)(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out);
 };
 
-// Ordered: the first that is meant reads the file.
+// Ordered: the first layout with a true `is_meant` reads the file.
 [[nodiscard]] std::span<const KernelLayout> kernel_layouts();
 
-// gpu, op, direction, dtype, ...: the project's own schema.
+// gpu, op, direction, dtype, ...: the stepcast schema.
 [[nodiscard]] KernelLayout own_kernel_layout();
 // operator, fwd_time_us, bwd_time_us, ...: transformer operators per tensor-parallel rank.
 [[nodiscard]] KernelLayout operators_layout();
@@ -44,31 +44,32 @@ class MeasurementSink {
  public:
   MeasurementSink(const CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out);
 
-  // The time in this cell, nothing where it is empty; what is not above 0 is an error.
+  // The time in this cell. Empty cell: nullopt. A time that is not positive is an error.
   [[nodiscard]] Result<std::optional<Microseconds>> time(std::string_view column) const;
-  // The time of `operation` in this row; an error where the shape cannot be. Fills in what is the same in all
-  // layouts.
+  // Adds the time of `operation` in this row and fills in the fields that all layouts share. An impossible shape is an
+  // error.
   [[nodiscard]] Status add(KernelMeasurement measurement) const;
   // Counts a row that is left out.
   void skip(std::string_view what, std::string_view why) const;
-  // As the cell says; an error if it is no element type, `otherwise` where there is no such column.
+  // The element type in the cell; an error if the cell does not name one. `otherwise` if the column does not exist.
   [[nodiscard]] Result<DType> dtype(DType otherwise = DType::unknown) const;
   [[nodiscard]] Result<std::string> text(std::string_view column) const;
 
  private:
   const CsvRows& rows_;
   KernelMeasurements& out_;
-  std::vector<std::size_t> identity_;  // columns whose cells tell a row from others
+  std::vector<std::size_t> identity_;  // columns that identify a row
 };
 
-// How many tensors an element-wise function reads: 2 for those of two tensors.
+// Number of tensors that an element-wise function reads: 2 for binary functions.
 [[nodiscard]] float tensors_read(ElementwiseFunction function);
 [[nodiscard]] std::optional<ElementwiseFunction> parse_elementwise_function(std::string_view text);
 
-// Extents of an image that are no image: their sums must not leave 63 bits.
+// An error if the extents are not those of an image, for example if their sums overflow 63 bits.
 [[nodiscard]] Status check_convolution(const CsvRows& rows, const ConvolutionShape& shape);
 
-// An Error that says which of the `needed` columns the header lacks, and where it has it in another unit.
+// An error that names the missing ones of the `needed` columns, and a column of the header with the quantity in another
+// unit.
 [[nodiscard]] Status check_columns(const CsvRows& rows, std::span<const std::string_view> needed,
                                    std::string_view layout);
 

@@ -1,5 +1,5 @@
-// Transformer operators, forward and backward in one row (operators_fwd_bwd_*.csv). The shapes are those of
-// one tensor-parallel rank, as the notes beside the data give them.
+// Transformer operators, forward and backward in one row (operators_fwd_bwd_*.csv). Shapes are those of one tensor-parallel
+// rank, as the notes that come with the data say.
 #include <string_view>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace stepcast::detail {
 namespace {
 
-// The vocabulary that the source always uses (GPT-2's), padded to a multiple of 128 for every rank.
+// Vocabulary of all rows of the source (GPT-2), padded to a multiple of 128 for every rank.
 constexpr std::int64_t kVocabulary = 50257, kVocabularyMultiple = 128;
 
 std::int64_t padded_vocabulary(std::int64_t tp) {
@@ -18,7 +18,7 @@ std::int64_t padded_vocabulary(std::int64_t tp) {
   return kVocabularyMultiple * ((kVocabulary + multiple - 1) / multiple);
 }
 
-// The parameters of a row that are not of its operator are empty there.
+// Parameters of a row. Those that its operator does not use are empty.
 struct Parameters {
   std::int64_t tp = 1, b = 0, h = 0, l = 0, d = 0, layers = 0, tensors = 0, parameters = 0;
 };
@@ -39,15 +39,15 @@ Operation pointwise(ElementwiseFunction function, std::int64_t elements, std::in
       {.function = function, .elements = elements, .reads = tensors_read(function), .inner = inner}, dtype);
 }
 
-// Weights and biases of one layer of the stage on one tensor-parallel rank: two norms, and the QKV, output,
-// up and down products.
+// Weights and biases of one layer of the stage on one tensor-parallel rank: two norms and the GEMMs for QKV, output, up and
+// down.
 std::int64_t layer_parameters(std::int64_t d, std::int64_t tp) {
   return 4 * d + 3 * d * (d + 1) / tp + d * (d + 1) / tp + 4 * d * (d + 1) / tp + d * (4 * d + 1) / tp;
 }
 constexpr std::int64_t kLayerTensors = 12;
 
 Operation adam(std::int64_t parameters, std::int64_t tensors) {
-  // Whatever the model computes in, the step works on fp32 states.
+  // The optimizer step works on fp32 states whatever the compute type.
   return {OptimizerShape{.kind = OptimizerKind::adam, .parameters = parameters, .tensors = tensors},
           DType::fp32, Direction::forward};
 }
@@ -63,7 +63,7 @@ constexpr Operator kOperators[] = {
      }},
     {"RMSlayernorm", "bld",
      [](const Parameters& p, DType t) {
-       // Written out in framework operations, as the times show: five times those of one kernel.
+       // Not fused: the measured times are five times those of one kernel.
        return norm({.kind = NormKind::rms_norm, .rows = p.b * p.l, .cols = p.d, .fused = false}, t);
      }},
     {"res_add", "bld",
@@ -93,7 +93,7 @@ constexpr Operator kOperators[] = {
                          .heads = p.h / p.tp,
                          .key_value_heads = p.h / p.tp,
                          .head_dim = p.d / p.h,
-                         // The rates are those of FlashAttention 1: under a third of the A100's peak.
+                         // FlashAttention 1: the measured rates are below a third of the peak of the A100.
                          .kernel = AttentionKernel::flash1},
                         t);
      }},
@@ -154,7 +154,7 @@ Status check_divisible(const CsvRows& rows, std::string_view column, std::int64_
   return rows.error(column).expected(fmt::format("a multiple of {}, which is {}", by, divisor));
 }
 
-// Far beyond any model, and small enough that batch x heads x length x length fits 63 bits.
+// Limits far above any model, chosen so that batch x heads x length x length fits 63 bits.
 constexpr std::int64_t kMostOf = 1 << 11, kMostLength = 1 << 20;
 
 Result<Parameters> read_parameters(const CsvRows& rows, std::string_view needs) {
@@ -195,7 +195,7 @@ Result<Parameters> read_parameters(const CsvRows& rows, std::string_view needs) 
       }
     }
   }
-  // Everything that has a width splits it by the tensor-parallel degree.
+  // All operators with a width split it by the tensor-parallel degree.
   if (p.d > 0 && p.b > 0) STEPCAST_TRY(check_divisible(rows, "hidden_size", p.d, "tp", p.tp));
   return p;
 }
@@ -218,7 +218,7 @@ Status read_operators(CsvRows& rows, const KernelLayout& layout, KernelMeasureme
     STEPCAST_ASSIGN(const Parameters p, read_parameters(rows, op->needs));
     m.label = op->name;
     m.operation = op->make(p, dtype);
-    // Columns are filled in also where the operator does not depend on them.
+    // These columns are filled in even if the operator does not depend on them.
     STEPCAST_TRY(
         rows.extents({{"hidden_size", &m.hidden_size, 0, 0}, {"seq_len", &m.sequence_length, 0, 0}}));
     bool any = false;

@@ -1,5 +1,5 @@
-// The project's own schema: gpu, op, direction, dtype, the shape columns of the op, time_us, time_us_p10,
-// time_us_p90, n, software. docs/kernels.md lists the shape columns of every op.
+// The stepcast schema: gpu, op, direction, dtype, the shape columns of the op, time_us, time_us_p10, time_us_p90, n,
+// software. docs/kernels.md lists the shape columns of every op.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -16,10 +16,10 @@
 namespace stepcast::detail {
 namespace {
 
-// How one op, or several that differ in name only, spells its shape.
+// The shape columns of one op, or of several ops that differ only in name.
 struct OpSpec {
-  std::string names;                  // with blanks between them
-  std::string_view needed, optional;  // columns, the same way
+  std::string names;                  // separated by blanks
+  std::string_view needed, optional;  // columns, separated by blanks
   Result<OperationShape> (*make)(const CsvRows& rows, std::string_view op);
 };
 
@@ -31,7 +31,7 @@ Result<std::int64_t> product(const CsvRows& rows, std::string_view a, std::strin
   return x * y;
 }
 
-// The column `elements`, or rows and cols.
+// Elements from the column `elements`, or from rows and cols.
 Result<std::int64_t> elements_of(const CsvRows& rows, std::int64_t& inner) {
   STEPCAST_ASSIGN(inner, rows.extent("inner", 0, 0));
   if (!rows.cell("elements").empty()) return rows.extent("elements");
@@ -241,7 +241,7 @@ const std::vector<OpSpec>& op_specs() {
        "tensors implementation bytes_read_per_parameter bytes_written_per_parameter", make_optimizer},
       {"memcpy_h2d memcpy_d2h memcpy_d2d memcpy_peer memset", "bytes", "pinned", make_transfer},
       {"spmm spgemm", "rows inner cols nonzeros", "reuse", make_sparse},
-      // Every other name is an element-wise function.
+      // Any other name is an element-wise function.
       {"", "", "elements rows cols inner reads writes flops_per_element", make_elementwise}};
   return kSpecs;
 }
@@ -266,7 +266,7 @@ std::vector<std::string_view> shape_columns() {
   return all;
 }
 
-// Shape columns of this file that an op has no use for: a value there is a mistake.
+// Shape columns of this file that the op does not use. A value in them is an error.
 std::vector<std::size_t> foreign_columns(const CsvRows& rows, const OpSpec& spec) {
   std::vector<std::size_t> foreign;
   for (const std::string_view column : shape_columns()) {
@@ -288,8 +288,8 @@ Result<Direction> direction_of(const CsvRows& rows) {
   return rows.error("direction").expected("forward, backward, input_gradient or weight_gradient");
 }
 
-// A cast of fp32 that writes half of what it reads, as the collector writes it, as traces and descriptions have it: of the type
-// that it makes, which reads twice as much.
+// Converts an fp32 cast that writes half the bytes it reads from the collector's form to that of traces and descriptions: an
+// operation of the narrower result type that reads twice as much.
 void name_by_narrower_type(Operation& operation) {
   auto* cast = std::get_if<ElementwiseShape>(&operation.shape);
   if (cast == nullptr || cast->function != ElementwiseFunction::cast || operation.dtype != DType::fp32 ||

@@ -10,7 +10,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Runs `make` on every row that has a time. `make` returns the operation; label, gpu and dtype are done.
+// Calls `make` for every row with a time. `make` returns the operation; label, gpu and dtype are already set.
 template <class Make>
 Status read_rows(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out, std::string_view label,
                  DType otherwise, Make make) {
@@ -33,7 +33,7 @@ Status read_rows(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& 
     }
     m.time = *time;
     STEPCAST_ASSIGN(m.operation, make(std::as_const(m), dtype));
-    // Tables by regime hold several types: one set of rows each.
+    // Tables by regime contain several types: each type is one set of rows.
     if (rows.has("regime")) m.label += fmt::format("_{}", to_string(dtype));
     STEPCAST_TRY(sink.add(std::move(m)));
   }
@@ -52,7 +52,7 @@ Status read_gemm(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& 
   return read_rows(rows, layout, out, "gemm", DType::unknown,
                    [&](const KernelMeasurement&, DType dtype) -> Result<Operation> {
                      STEPCAST_ASSIGN(GemmShape shape, gemm_of(rows, true));
-                     // The tables by regime are of linear layers, whose weight is [out, in].
+                     // The tables by regime measure linear layers. Their weight is [out, in].
                      if (rows.has("regime")) shape.layout = GemmLayout::tn;
                      return gemm(shape, dtype);
                    });
@@ -77,7 +77,7 @@ Status read_matmul(CsvRows& rows, const KernelLayout& layout, KernelMeasurements
   return read_rows(rows, layout, out, {}, DType::unknown,
                    [&](const KernelMeasurement& m, DType dtype) -> Result<Operation> {
                      STEPCAST_ASSIGN(GemmShape shape, gemm_of(rows, true));
-                     // A linear layer keeps its weight as [out, in].
+                     // A linear layer stores its weight as [out, in].
                      if (m.label == "linear")
                        shape.layout = GemmLayout::tn;
                      else if (m.label == "bmm")
@@ -88,7 +88,7 @@ Status read_matmul(CsvRows& rows, const KernelLayout& layout, KernelMeasurements
                    });
 }
 
-// Element-wise functions of the NeuSight set. Names that end in u are of a tensor and a number.
+// Element-wise functions of the NeuSight set. Names that end in u take a tensor and a number.
 constexpr std::pair<std::string_view, ElementwiseFunction> kVectorOps[] = {
     {"add", ElementwiseFunction::add},         {"addu", ElementwiseFunction::add_scalar},
     {"mul", ElementwiseFunction::multiply},    {"mulu", ElementwiseFunction::multiply_scalar},
@@ -180,7 +180,7 @@ KernelLayout gemm_layout() {
 KernelLayout attention_layout() {
   return {"attention measurements",
           [](const CsvRows& h) {
-            // With layers it is of steps of whole models, with a type of the cache of latent attention.
+            // A file with layers contains steps of whole models; one with cache_dtype contains latent attention.
             return !h.has("op") && !h.has("n_layers") && !h.has("cache_dtype") &&
                    int{h.has("seq_len_tokens")} + h.has("n_heads") + h.has("head_dim") >= 2;
           },

@@ -22,26 +22,27 @@ namespace stepcast::detail {
 namespace {
 
 constexpr std::size_t kFolds = 3;
-// Below so many shapes nothing but the constants of the reference is fitted; below the others no processes over sizes, no trees.
+// Fewest shapes for Gaussian processes over shapes, processes over sizes, trees, and many trees. With fewer shapes than the
+// first, only the constants of the reference are fitted.
 constexpr std::size_t kLeastForProcess = 4, kLeastForLearning = 12, kLeastForTrees = 40,
                       kLeastForManyTrees = 2000;
-// So few shapes take more trees that learn slower, too.
+// With fewer shapes than this, more trees with a lower learning rate are also tried.
 constexpr std::size_t kFewForTrees = 500;
-// A costlier correction has to be better by this share of the error; one that also knows the measured shapes themselves, which
-// errors of shapes that were held out do not show, no worse by as much.
+// A costlier correction must reduce the error to this share. A candidate that also knows the measured shapes may be worse by
+// up to kNoWorse, because held-out errors do not show that advantage.
 constexpr double kWorthIt = 0.97, kNoWorse = 1.1;
 constexpr double kLeafScale = 1e-4;
 constexpr std::size_t kMostKnotsOfBand = 6, kLeastRowsPerKnot = 60;
-// The largest rows, held out to see how errors grow outside of the measured sizes.
+// Share of rows with the largest shapes. They are held out to measure errors outside of the measured sizes.
 constexpr double kOuterShell = 0.2;
-constexpr double kErrorFloor = 4e-4;  // of the geometric mean error, as published
+constexpr double kErrorFloor = 4e-4;  // of the geometric mean error, as in the publication
 
-// Rows of one shape are one point with their count as weight.
+// Rows with the same shape form one point, weighted by their number.
 struct Points {
   std::vector<const Operation*> operations;
   std::vector<double> log_us;       // median
   std::vector<float> weight;        // number of rows
-  std::vector<double> model_size;   // least of the rows
+  std::vector<double> model_size;   // the minimum of the rows
   std::vector<std::size_t> of_row;  // index of the point of each row
 };
 
@@ -73,7 +74,7 @@ Points join_shapes(const KernelRows& rows) {
   return points;
 }
 
-// Features of all points and what is to be learned from them.
+// Features of all points and the targets to learn.
 struct Table {
   std::size_t n_features = 0;
   std::vector<float> x;  // point by point
@@ -96,7 +97,7 @@ using Learner = std::function<Result<std::vector<Correction>>(const Table&)>;
 struct Candidate {
   std::string name;
   Learner learn;
-  // Candidates before this one whose mean it is: nothing has to be trained to know how well it does.
+  // Indices of earlier candidates. This one predicts their mean, so that its error is known without training.
   std::vector<std::size_t> mean_of = {};
   bool knows_its_points = false;
 };
@@ -124,7 +125,7 @@ Learner process_learner(KernelFeatureSet set, ProcessOver over) {
   };
 }
 
-// The mean of two.
+// The mean of two learners.
 Learner blend(Learner a, Learner b) {
   return [a = std::move(a), b = std::move(b)](const Table& t) -> Result<std::vector<Correction>> {
     STEPCAST_ASSIGN(std::vector<Correction> out, a(t));
@@ -150,7 +151,7 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
   if (n_points < kLeastForTrees || !why_no_trees().empty()) return all;
   const auto tree_seed = static_cast<std::uint32_t>(seed & 0x7fffffffU);
   const Learner small = tree_learner({.rounds = 60, .depth = 4, .learning_rate = 0.15, .seed = tree_seed});
-  // Attention differs more from shape to shape than products do, and alike on all devices of a generation.
+  // Attention differs more from shape to shape than GEMMs do, and in the same way on all devices of a generation.
   const bool attention = set == KernelFeatureSet::attention && n_points >= kLeastForManyTrees;
   const Learner large = tree_learner({.rounds = attention ? 160 : 64,
                                       .depth = 6,
@@ -213,7 +214,7 @@ void fit_band(ResidualBand& band, const std::vector<double>& log_predicted,
   }
 }
 
-// Fills range and typical values, and puts these in the place of unknown features.
+// Sets the range and the typical values of the features, and replaces unknown features by typical values.
 void fit_range(FittedKernel& kernel, Table& t) {
   const std::size_t n = t.target.size();
   for (std::size_t f = 0; f < t.n_features; ++f) {
@@ -236,7 +237,7 @@ void fit_range(FittedKernel& kernel, Table& t) {
   }
 }
 
-// Whole values of the size of the model in one fold each; nothing where rows do not say it.
+// Folds such that all points of one model size share a fold; empty if the rows do not state the model size.
 std::vector<std::size_t> folds_of_model_sizes(const std::vector<double>& model_size) {
   std::vector<double> distinct = model_size;
   std::ranges::sort(distinct);
@@ -250,8 +251,8 @@ std::vector<std::size_t> folds_of_model_sizes(const std::vector<double>& model_s
   return folds;
 }
 
-// Holds out the points of the largest models, or the longest where models are not known: how far off is the
-// chosen learner outside of what it saw?
+// Holds out the points of the largest models, or the longest if models are not known, to measure the error of the chosen
+// learner outside of the measured range.
 Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const Learner& learn, const Table& t,
                    const Points& points) {
   const std::size_t n = t.target.size();
@@ -271,13 +272,13 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   band.outside_high = in_high;
   band.outside_distance = 0.3;
   if (train.size() < kLeastForLearning || test.size() < kLeastForLearning) {
-    // Nothing was seen: twice the width.
+    // Without points outside, the band is twice as wide.
     band.outside_low *= 2;
     band.outside_high *= 2;
     return Ok{};
   }
   STEPCAST_ASSIGN(const std::vector<Correction> corrections, learn(t.rows(train)));
-  // Clamped as it will be in use.
+  // Features are clamped as in later use.
   Table outer = t.rows(test);
   const Table inner = t.rows(train);
   const std::span<const KernelFeature> names = kernel_features_of(kernel_features);
@@ -311,7 +312,7 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   return Ok{};
 }
 
-// The closed form that is corrected, and which rows it is of.
+// The closed form to correct, and the rows that it describes.
 FittedKernel uncorrected(const KernelRows& rows, const Points& points, const Device& device,
                          std::uint64_t seed) {
   const Operation& example = *points.operations.front();
@@ -341,7 +342,7 @@ FittedKernel uncorrected(const KernelRows& rows, const Points& points, const Dev
   return kernel;
 }
 
-// What corrections are learned from: features, and how far the closed form is off.
+// Input of the corrections: features, and the error of the closed form.
 struct Task {
   const KernelRows& rows;
   Points points;
@@ -349,8 +350,8 @@ struct Task {
   std::vector<double> log_form{};  // [point] the closed form with the kernel's offset
 };
 
-// Where all rows have one kind of mask, the number of queries says what the length says, and with another mask they part:
-// nothing is learned from it then.
+// If all rows have one kind of mask, the number of queries repeats the length. With another mask the two differ, so the
+// feature is not used.
 void forget_queries(KernelFeatureSet set, Table& table) {
   if (set != KernelFeatureSet::attention) return;
   const std::span<const KernelFeature> names = kernel_features_of(set);
@@ -367,7 +368,8 @@ void forget_queries(KernelFeatureSet set, Table& table) {
   for (std::size_t row = 1; row < n; ++row) at(row, queries) = at(0, queries);
 }
 
-// Fills the table, and in `kernel` what it says of all points; its middle without those whose `fold_of` is `left_out`.
+// Fills the table and the statistics of all points in `kernel`. The middle excludes the points in fold `left_out` of
+// `fold_of`.
 void fill_table(FittedKernel& kernel, Task& task, const std::vector<std::size_t>& fold_of = {},
                 std::size_t left_out = kFolds) {
   const Points& points = task.points;
@@ -384,7 +386,7 @@ void fill_table(FittedKernel& kernel, Task& task, const std::vector<std::size_t>
     residual[i] = points.log_us[i] - task.log_form[i];
     if (left_out == kFolds || fold_of[i] != left_out) of_middle.push_back(residual[i]);
   }
-  // Few points say little about the middle.
+  // The middle of few points is uncertain.
   const auto n_middle = static_cast<double>(of_middle.size());
   kernel.log_offset = rounded(median(std::move(of_middle)) * n_middle / (n_middle + 2), 6);
   for (std::size_t i = 0; i < n; ++i) {
@@ -412,8 +414,8 @@ std::vector<std::size_t> random_folds(std::size_t n, std::uint64_t seed) {
   return fold_of;
 }
 
-// What is to be learned without the points of each fold. Few points are closer to constants that were fitted to them than to
-// what those would be without them; many are not, and their fits are the same for all folds.
+// The targets with each fold left out. Few points are closer to constants fitted to them than to constants fitted without
+// them. Many points are not, and use the same fit for all folds.
 std::vector<Task> tasks_without(const Task& task, const Device& device, std::uint64_t seed,
                                 const std::vector<std::size_t>& fold_of) {
   std::vector<Task> out;
@@ -435,7 +437,7 @@ std::vector<Task> tasks_without(const Task& task, const Device& device, std::uin
   return out;
 }
 
-// ln(predicted us) of all points, each by a model that did not see it.
+// ln(predicted us) of all points, each by a model trained without it.
 Result<std::vector<double>> held_out(const Learner& learn, const std::vector<Task>& without,
                                      const std::vector<std::size_t>& fold_of) {
   std::vector<double> out(fold_of.size(), 0.0);
@@ -451,7 +453,7 @@ Result<std::vector<double>> held_out(const Learner& learn, const std::vector<Tas
   return out;
 }
 
-// Forecasts of rows by models that did not see them.
+// Forecasts of held-out rows.
 struct HeldOutRows {
   std::vector<double> log_predicted, residual;
 
@@ -465,7 +467,7 @@ struct HeldOutRows {
   }
 };
 
-// The candidate that is best on rows that were held out, and these rows; notes how all of them did.
+// The candidate with the least error on held-out rows, these rows, and the errors of all candidates.
 struct Choice {
   Candidate candidate;
   HeldOutRows rows;
@@ -477,7 +479,7 @@ Result<Choice> best_candidate(const std::vector<Candidate>& candidates, const Ta
   const std::vector<Task> without = tasks_without(task, device, seed, fold_of);
   Choice best{candidates.front(), {}};
   Errors best_errors;
-  std::vector<std::vector<double>> forecasts;  // of points that were held out, per candidate
+  std::vector<std::vector<double>> forecasts;  // of held-out points, by candidate
   for (const Candidate& candidate : candidates) {
     std::vector<double> log_us(n, 0.0);
     if (candidate.mean_of.empty()) {
@@ -513,8 +515,7 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
   const Learner& learn = chosen.candidate.learn;
   STEPCAST_ASSIGN(std::vector<Correction> corrections, learn(task.table));
   kernel.correct_with(std::move(corrections));
-  // Shapes next to which nothing was measured are farther off than shapes between their neighbours: the band
-  // is made for both.
+  // Shapes without measured neighbours have larger errors than shapes between neighbours: the band covers both.
   const std::vector<std::size_t> folds = folds_of_model_sizes(task.points.model_size);
   if (!folds.empty()) {
     STEPCAST_ASSIGN(const std::vector<double> log_us,

@@ -1,5 +1,5 @@
-// Fits one kernel record: the constants of the reference, then the correction that does best on rows that
-// were held out, then the interval from the same residuals.
+// Fits one kernel record: the constants of the reference, then the correction with the least error on held-out rows, then
+// the interval from the same residuals.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace stepcast::detail {
 
 // Measurements of one family, dtype and direction on one device.
 struct KernelRows {
-  std::string_view family;  // as record_families() says
+  std::string_view family;  // from record_families()
   std::vector<const Operation*> operations;
   std::vector<double> log_us;
-  // What larger models have more of; 0 where not known. Decides what is the outer shell.
+  // A quantity that grows with the size of the model; 0 if unknown. It determines the outer shell.
   std::vector<double> model_size;
-  bool sustained = false;  // all of them, as FittedKernel::sustained
-  bool cold = true;        // all of them, as FittedKernel::cold
+  bool sustained = false;  // true for all rows, see FittedKernel::sustained
+  bool cold = true;        // true for all rows, see FittedKernel::cold
 };
 
 struct TrainedKernel {

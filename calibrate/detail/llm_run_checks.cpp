@@ -15,7 +15,8 @@
 namespace stepcast::detail {
 namespace {
 
-// Refuses misspelt names of frameworks ("megatorn"); "JAX" and lists of what a submission contains are other software.
+// Rejects misspelt names of frameworks ("megatorn"). "JAX" and lists of the components of a submission count as other
+// software.
 Status check_framework(const CsvRows& rows) {
   const std::string_view text = rows.cell("framework");
   if (text.find_first_of(" ,;/") != std::string::npos || parse_framework(text) != Framework::unknown)
@@ -23,7 +24,7 @@ Status check_framework(const CsvRows& rows) {
   const std::string name = lower(text);
   const std::size_t letters = std::min(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz"), name.size());
   const std::string_view word = std::string_view{name}.substr(0, letters);
-  if (word == "torch" || word == "pytorch") return Ok{};  // a version of it
+  if (word == "torch" || word == "pytorch") return Ok{};  // a version of PyTorch
   const auto meant = nearest_word(word, {"megatron", "nemo", "torchtitan", "fsdp", "deepspeed", "libai"});
   if (!meant) return Ok{};
   return rows.error("framework")
@@ -37,7 +38,7 @@ Status check_norm(const CsvRows& rows) {
   return rows.error("norm").found(fmt::format("`{}`", rows.cell("norm"))).expected("layernorm or rmsnorm");
 }
 
-// What a row says twice has to be the same.
+// Checks that redundant columns of a row agree.
 Status check_counts(const CsvRows& rows, const LlmRun& run) {
   const Degrees& degrees = run.layout.degrees;
   if (rows.cell("data_parallel").empty()) return Ok{};

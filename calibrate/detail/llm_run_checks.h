@@ -1,4 +1,4 @@
-// Rows of measured steps that say what cannot be.
+// Checks rows of measured steps for contradictions.
 #pragma once
 
 #include "stepcast/base/csv_rows.h"
@@ -8,8 +8,8 @@
 
 namespace stepcast::detail {
 
-// An Error where the current row misspells its software, names a norm that there is not, or says GPUs and sequences per
-// step that are not the products of what it says of the layout. `run` has its GPUs, degrees and batch already.
+// An Error if the current row misspells its software, names an unknown norm, or states GPUs or sequences per step that do
+// not agree with its layout (degrees, micro-batch and accumulation). `run` must have its GPUs, degrees and batch.
 [[nodiscard]] Status check_run(const CsvRows& rows, const LlmRun& run);
 
 }  // namespace stepcast::detail

@@ -68,7 +68,7 @@ double robust_cost(const LeastSquares& problem, std::span<const double> p, std::
   double sum = 0;
   for (std::size_t i = 0; i < r.size(); ++i) {
     const double a = r[i] / scale, w = problem.weights[i];
-    // 2 scale^2 (sqrt(1 + a^2) - 1), written so that it does not cancel for small a.
+    // 2 scale^2 (sqrt(1 + a^2) - 1), in a form without cancellation for small a.
     sum += w * w * 2 * r[i] * r[i] / (1 + std::sqrt(1 + a * a));
   }
   for (std::size_t j = 0; j < p.size(); ++j) {
@@ -78,7 +78,7 @@ double robust_cost(const LeastSquares& problem, std::span<const double> p, std::
   return sum;
 }
 
-// Matrix (its lower half) and gradient of a step from `p`, where the residuals are `r` and grow by `jacobian`.
+// Matrix (lower triangle) and gradient of the normal equations at `p`, with residuals `r` and derivatives `jacobian`.
 void normal_equations(const LeastSquares& problem, std::span<const double> p, std::span<const double> r,
                       std::span<const double> jacobian, std::span<double> normal,
                       std::span<double> gradient) {

@@ -1,4 +1,4 @@
-// nccl-tests -J FILE. What is read, at any depth where it is not said otherwise:
+// Reads the output of nccl-tests -J FILE. These keys are read, at any depth unless stated:
 //
 //   "results": [{"size": 1048576, "type": "float", "out_of_place": {"time": 61.2, "nwrong": 0}, ...}, ...]
 //   "devices" or "ranks": [{"hostname": "node-1", "device_name": "NVIDIA A100-SXM4-80GB"}, ...]
@@ -51,7 +51,7 @@ const JsonValue* first_of(const JsonValue& value, std::initializer_list<std::str
   return nullptr;
 }
 
-// A number, or a text that is one.
+// A number, or text with a number.
 std::optional<double> number_of(const JsonValue* value) {
   if (value == nullptr) return std::nullopt;
   if (value->is_number()) return value->number();

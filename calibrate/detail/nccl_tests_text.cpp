@@ -7,8 +7,8 @@
 //   #        (B)  (elements)                   (us) (GB/s) (GB/s)          (us) (GB/s) (GB/s)
 //              8       2  float    sum    -1  30.50   0.00   0.00      0  30.32   0.00   0.00      0
 //
-// Old versions have no `root`, some collectives no `redop`, and `error` stands for `#wrong`. The columns are
-// found by the names in the header.
+// Old versions have no `root`, some collectives no `redop`, and `error` is the old name of `#wrong`. Columns are found by
+// the names in the header.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -27,7 +27,7 @@ struct Columns {
   std::optional<std::size_t> redop, wrong, error;
 };
 
-// From the words of "size count type redop root time algbw busbw #wrong time ...".
+// Finds the columns in the words of "size count type redop root time algbw busbw #wrong time ...".
 std::optional<Columns> find_columns(const std::vector<std::string_view>& names) {
   const auto find = [&](std::string_view name) -> std::optional<std::size_t> {
     const auto it = std::ranges::find(names, name);
@@ -58,7 +58,7 @@ struct Section {
 
 std::string line_at(std::size_t index) { return fmt::format("line {}", index + 1); }
 
-// Which collective, when nothing names it: the ratio of bus to algorithm bandwidth tells some apart.
+// Infers a collective that is not named: the ratio of bus to algorithm bandwidth identifies some collectives.
 Result<CollectiveOp> infer_collective(const Section& section, std::uint32_t n, const std::string& name) {
   if (section.factor_n > 0 && n > 2) {
     const double factor = section.factor_sum / static_cast<double>(section.factor_n);
@@ -99,7 +99,7 @@ class Reader {
         op != CollectiveOp::unknown && !whole_number(w[0])) {
       return names_collective(op);  // an echoed command line
     }
-    if (!whole_number(w[0])) return Ok{};  // messages of MPI and NCCL stand between
+    if (!whole_number(w[0])) return Ok{};  // messages of MPI and NCCL between rows
     return row(w, index);
   }
 
@@ -150,7 +150,7 @@ class Reader {
     return Ok{};
   }
 
-  // What is named after rows belongs to the rows that follow.
+  // A collective that is named after rows applies to the rows that follow.
   Status names_collective(CollectiveOp op) {
     if (!section_.samples.empty()) STEPCAST_TRY(finish_section());
     next_named_ = op;
@@ -175,7 +175,7 @@ class Reader {
       return Error::at(name_, line_at(index), "a row before the header line '#  size  count  type ... time'")
           .advice("keep the lines that begin with '#': they say the columns and the ranks");
     }
-    // A row may end early (in-place columns missing), but not within the out-of-place ones.
+    // A row may end early (in-place columns missing), but not within the out-of-place columns.
     const std::size_t needed =
         std::max({columns_->size, columns_->time, columns_->algbw, columns_->busbw}) + 1;
     if (w.size() < needed && index + 1 == n_lines_ && !section_.samples.empty()) {
@@ -208,7 +208,7 @@ class Reader {
     STEPCAST_TRY(check_sample(sample, name_, line_at(index)));
     if (columns_->type < w.size()) sample.dtype = parse_dtype(w[columns_->type]);
     STEPCAST_TRY(check_results(w, index));
-    // What it says twice must agree: bytes over time is the bandwidth.
+    // Redundant columns must agree: bandwidth is bytes over time.
     const double expected = sample.message_bytes / sample.time_us / 1000;
     if (std::abs(algbw - expected) > 0.03 * expected + 0.0101) {
       return Error::at(name_, line_at(index), "the columns size, time and algbw do not fit together")

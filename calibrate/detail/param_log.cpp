@@ -1,4 +1,4 @@
-// PARAM comms.py (the benchmark that the published method uses) prints
+// Parses the output of PARAM comms.py, the benchmark that the published method uses:
 //
 //   MPI environment: {'world_size': 8, 'local_size': 8, ...}
 //   COMMS-RES-all_reduce-float32   size (B)  num-elements  Latency(us):p50   p75   p95   Min   Max
@@ -62,7 +62,7 @@ class ParamLog {
     std::size_t size = 0, latency = 0, n = 0;
   };
 
-  // What a line says of the ranks and the collective.
+  // Reads the number of ranks and the collective from a line.
   void read_settings(std::string_view line) {
     if (const auto n = number_after(line, "world_size")) header_.n_ranks = *n;
     if (const auto n = number_after(line, "local_size"); n && context_.gpus_per_node == 0) local_size_ = *n;
@@ -75,7 +75,7 @@ class ParamLog {
   }
 
   Status read_header(std::vector<std::string_view> w) {
-    // Units that stand as words of their own belong to the name before them.
+    // A unit that is a separate word belongs to the name before it.
     std::erase_if(w, [](std::string_view v) { return v == "(B)" || v == "(us)" || v == "(GB/s)"; });
     const auto find = [&](auto accept) {
       return static_cast<std::size_t>(std::ranges::find_if(w, accept) - w.begin());

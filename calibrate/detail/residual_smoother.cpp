@@ -14,10 +14,10 @@ namespace stepcast::detail {
 
 namespace {
 
-// Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out); none is tuned
-// to a single curve. Halving or doubling any of them changes the mean error by less than a tenth.
-constexpr double kSmoothAmplitude = 0.07;  // what the form misses, ln
-constexpr double kSmoothOctaves = 3;       // and over which distance that stays alike
+// Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out). None is tuned to a single
+// curve. Halving or doubling any of them changes the mean error by less than a tenth.
+constexpr double kSmoothAmplitude = 0.07;  // standard deviation of the error of the form, ln
+constexpr double kSmoothOctaves = 3;       // distance over which that error is correlated
 constexpr double kSmoothNoise = 0.02;
 constexpr double kDtypeAmplitude = 0.05;
 constexpr double kDtypeOctaves = 4;
@@ -28,8 +28,8 @@ double matern32(double distance, double length) {
   return (1 + r) * std::exp(-r);
 }
 
-// The value of least mean relative error: the median with weights 1 / time. Slow stretches of a machine weigh
-// less than what it can do.
+// The value with the least mean relative error: the median with weights 1 / time. Slow phases of a machine get less weight
+// than its best times.
 double relative_median(std::vector<double> ln_times) {
   if (ln_times.empty()) return 0;
   std::ranges::sort(ln_times);
@@ -119,7 +119,7 @@ std::vector<CurvePoint> join_samples(std::span<const CollectiveSample> samples, 
       joined.x += p.x / static_cast<double>(members.size());
       joined.weight += p.weight;
     }
-    std::vector<double> moved;  // along a line that is a little flatter than the size
+    std::vector<double> moved;  // on a curve with slightly less slope than the size
     for (const CurvePoint& p : members) moved.push_back(p.y - (p.x - joined.x) * std::numbers::ln2 * 0.9);
     joined.y = relative_median(std::move(moved));
     points.push_back(joined);

@@ -1,6 +1,6 @@
-// What the form of a curve leaves over, smoothed over the logarithm of the size: a Gaussian process with a
-// Matern-3/2 kernel (protocol changes are kinks that no short formula has) and heavy-tailed noise, alike for
-// all dtypes plus a little for each.
+// Smooths the residuals of a fitted curve over the logarithm of the size. A Gaussian process with a Matern-3/2 kernel
+// (protocol changes are kinks that no short formula describes) and heavy-tailed noise. The process is common to all dtypes,
+// plus a small one for each dtype.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,18 @@ struct CurvePoint {
   std::size_t dtype = 0;  // index into the dtypes that were asked for
 };
 
-// Repeats of a size are not independent: more of them weigh no more than this.
+// Repeats of one size are not independent: their weight is limited to this.
 inline constexpr double kMaxRepeatWeight = 3;
 
-// Samples of one size become their median, dense sizes one point per bin; `dtypes` apart from each other, or
-// all together if it is empty. Ordered by dtype, then size.
+// Joins the samples of one size into their median, and dense sizes into one point per bin. Points of different `dtypes` are
+// separate; with empty `dtypes` all samples are joined. Ordered by dtype, then size.
 [[nodiscard]] std::vector<CurvePoint> join_samples(std::span<const CollectiveSample> samples,
                                                    double bins_per_octave, std::span<const DType> dtypes);
 
-// The octave that a size lies in: 20 from 1 MiB to just below 2 MiB.
+// The octave of a size: 20 from 1 MiB to just below 2 MiB.
 [[nodiscard]] long octave_of(double log2_bytes);
 
-// Points are joined to so many bins per octave for the smoother.
+// Bins per octave into which points are joined for the smoother.
 inline constexpr double kResidualBinsPerOctave = 4;
 
 class ResidualSmoother {
@@ -43,9 +43,9 @@ class ResidualSmoother {
 
   [[nodiscard]] double at(double x, std::size_t dtype) const;
 
-  // What is left of the points of `members` when these are predicted from all others, whose residuals are
-  // `residuals` [i] (those of the members do not count): the closed form of leaving a block out of a Gaussian
-  // process, the solution of (K^-1)_bb e = (K^-1 r)_b.
+  // Prediction errors of the points of `members` from all other points. `residuals` [i] are the residuals of all points;
+  // those of the members are ignored. Closed form of leaving a block out of a Gaussian process: e solves (K^-1)_bb e = (K^-1
+  // r)_b.
   [[nodiscard]] std::vector<double> left_out(std::span<const std::size_t> members,
                                              std::span<const double> residuals) const;
 

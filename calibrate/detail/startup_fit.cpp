@@ -12,9 +12,9 @@ namespace stepcast::detail {
 namespace {
 
 // Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out).
-constexpr double kFormNoise = 0.01;      // against the preferences for parameters below
-constexpr double kRobustStartup = 0.03;  // residuals beyond count linearly
-// Steps from a form that fits the points but for one octave: more move no band by a tenth of a percent.
+constexpr double kFormNoise = 0.01;      // relative to the preferences for parameters below
+constexpr double kRobustStartup = 0.03;  // larger residuals count linearly
+// Iterations from a form that fits all points except those of one octave. More change no band by a tenth of a percent.
 constexpr int kIterationsFromNear = 8;
 
 StartupForm form_of(std::span<const double> p, double factor) {
@@ -38,9 +38,9 @@ struct Sizes {
 LeastSquares startup_problem(std::span<const CurvePoint> points, double factor, Sizes x, double ln_fastest,
                              double ln_bus) {
   LeastSquares problem;
-  // Preferences keep parameters in place that few points say little about. The physical limits: no message is
-  // faster than the start-up, and the limit of the bandwidth is near the best that was seen.
-  //                 startup,          bandwidth,      d1, x1,                 k,    ln q,          d2,  x2
+  // Priors keep parameters in place that few points determine. Physical limits: no message is faster than the start-up, and
+  // the bandwidth limit is near the best measured one.
+  // startup,          bandwidth,      d1, x1,                 k,    ln q,          d2,  x2
   problem.centre = {ln_fastest, ln_bus + 0.02, 0.7, (x.low + x.high) / 2,
                     0.7,        std::log(1.4), 0.2, (x.low + x.high) / 2 + 2};
   problem.spread = {1.5, 0.5, 1.0, 6.0, 0.7, 0.5, 0.5, 6.0};
@@ -80,8 +80,7 @@ StartupForm fit_startup_points(std::span<const CurvePoint> points, double factor
     problem.minimise(p);
     return form_of(p, factor);
   }
-  // Several starts, the most promising of which are followed: the two steps of the bandwidth may lie
-  // anywhere.
+  // Several starts, because the two steps of the bandwidth may lie anywhere. The starts with the least loss are continued.
   std::vector<std::pair<double, std::vector<double>>> starts;
   for (const double apart : {0.15, 0.3, 0.45}) {
     for (const double where : {0.15, 0.3, 0.5, 0.7}) {

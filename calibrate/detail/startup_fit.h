@@ -9,10 +9,10 @@
 
 namespace stepcast::detail {
 
-// Dense measurements are joined for the form.
+// Dense measurements are joined into this number of bins for fitting the form.
 inline constexpr double kFormBinsPerOctave = 8;
 
-// The form for points (at least one), best of several starts; with `near` the one that is reached from there.
+// Fits the form to at least one point. Returns the best of several starts; with `near`, the form reached from there.
 [[nodiscard]] StartupForm fit_startup_points(std::span<const CurvePoint> points, double factor,
                                              const StartupForm* near = nullptr);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kExactLeaf = 1e-8;
 
-// The trees of a dump, one after another.
+// Collects the trees of a dump.
 class Collector {
  public:
   Status add(const JsonValue& node) {
@@ -66,7 +66,7 @@ class Collector {
   std::map<std::pair<std::uint8_t, float>, std::int32_t> index_;
 };
 
-// The number with the fewest digits in (low, high], near the middle.
+// The number with the fewest digits in (low, high], close to the middle.
 float shortest_between(float low, float high) {
   const float middle = low + (high - low) / 2;
   for (int digits = 1; digits <= 9; ++digits) {

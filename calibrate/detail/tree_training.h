@@ -1,4 +1,4 @@
-// Trains regression trees and brings them into the form of model records.
+// Trains regression trees and converts them to the form of model records.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace stepcast::detail {
 
-// Trees as they were trained, leaves to 1e-8. Rows as in train_booster().
+// Trees as trained, with leaves rounded to 1e-8. Rows as in train_booster().
 [[nodiscard]] Result<EncodedTrees> train_trees(std::span<const float> rows, std::size_t n_features,
                                                std::span<const float> targets, std::span<const float> weights,
                                                const BoosterOptions& options);
 
-// The same trees with fewer digits: every cut becomes the shortest number between the two values of the rows
-// that it lies between, near their middle, so that no row changes sides; leaves are rounded to `leaf_scale`.
+// The same trees with fewer digits. Every split becomes the shortest number between the two neighbouring values of the rows,
+// near their middle, so that no row changes sides. Leaves are rounded to `leaf_scale`.
 [[nodiscard]] EncodedTrees shortened(EncodedTrees trees, std::span<const float> rows, std::size_t n_features,
                                      double leaf_scale);
 

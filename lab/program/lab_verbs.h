@@ -1,4 +1,4 @@
-// The verbs of `stepcast-lab`, one file each; apps/stepcast/verbs.h says how one is written.
+// The verbs of `stepcast-lab`, one file for each; apps/stepcast/verbs.h explains how to write one.
 #pragma once
 
 #include "verbs.h"

@@ -1,4 +1,4 @@
-// stepcast-lab laws: what no prediction from traces may break, over all traces of a folder.
+// stepcast-lab laws: checks laws that no prediction from traces may break, on all traces of a folder.
 
 #include <filesystem>
 #include <memory>

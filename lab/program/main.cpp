@@ -1,4 +1,4 @@
-// stepcast-lab: what measures stepcast, and what it is compared with.
+// stepcast-lab: measures the accuracy of stepcast, and runs the published methods for comparison.
 #include <string_view>
 
 #include "command_line.h"
@@ -7,7 +7,7 @@
 
 namespace {
 
-// `stepcast validate` and `stepcast reference` run this program under the name of that one (apps/stepcast/laboratory.cpp).
+// `stepcast validate` and `stepcast reference` run this program under the name `stepcast` (apps/stepcast/laboratory.cpp).
 constexpr std::string_view kForwarded = "stepcast";
 
 }  // namespace

@@ -1,4 +1,4 @@
-// stepcast-lab predict: forecasts by the published methods that ours are compared with.
+// stepcast-lab predict: forecasts by published methods, for comparison.
 
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ struct Options {
   PublishedTraceRequest traces;
   std::string platform;
   DescribedStep step;
-  CLI::App* app = nullptr;  // holds the flags of Megatron-LM
+  CLI::App* app = nullptr;  // has the flags of Megatron-LM
 };
 
 Result<Forecast> forecast_traces(const Options& options) {

@@ -1,4 +1,4 @@
-// stepcast-lab reference: the tables of what stepcast knows, as pages in Markdown.
+// stepcast-lab reference: writes the tables of models, devices and options known to stepcast as Markdown pages.
 
 #include <memory>
 #include <string>

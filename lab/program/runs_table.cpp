@@ -1,4 +1,4 @@
-// stepcast-lab published-runs: how far our forecasts of published runs are off, as the table that the library ships.
+// stepcast-lab published-runs: writes the errors of our forecasts of published runs, as the table shipped with the library.
 
 #include <filesystem>
 #include <memory>

@@ -44,7 +44,7 @@ std::string suite_names() {
   return names + std::string{kAll};
 }
 
-// The page is for readers elsewhere: the folder of the measured data is called as the documentation calls it.
+// The accuracy page is published, so it names the folder of measured data as the documentation does.
 std::string accuracy_page_without_places(const std::vector<SuiteResult>& results,
                                          const std::filesystem::path& data, const std::string& folder) {
   const std::string place = data.generic_string();
@@ -59,7 +59,7 @@ std::string accuracy_page_without_places(const std::vector<SuiteResult>& results
   return page;
 }
 
-// Beside the page: the folder of the same name.
+// The folder of the page: its path without extension.
 std::filesystem::path folder_of(const OutputFile& page) {
   std::filesystem::path folder = page.path();
   folder.replace_extension();
@@ -73,7 +73,7 @@ std::filesystem::path table_of(const std::filesystem::path& folder, std::string_
 
 constexpr std::string_view kTargets = "targets";
 
-// The tables that the page of `options` writes into its folder, none of which may be read or be that of --rows.
+// Checks the tables that the page of `options` writes to its folder. None may be an input or the file of --rows.
 Status check_tables(const Options& options, const OutputFile& page,
                     const std::vector<std::filesystem::path>& inputs) {
   if (!page.is_regular()) return Ok{};
@@ -98,8 +98,8 @@ Status check_tables(const Options& options, const OutputFile& page,
   return Ok{};
 }
 
-// The page, and beside it a folder of the same name with a table per suite and one of all targets. What is no
-// regular file, such as /dev/stdout, gets the page alone.
+// Writes the page, and to its folder a table for each suite and one of all targets. If the page is not a regular file, such
+// as /dev/stdout, only the page is written.
 Status write_accuracy(const std::vector<SuiteResult>& results, const std::filesystem::path& data,
                       const OutputFile& page) {
   const std::filesystem::path folder = folder_of(page);
@@ -115,7 +115,7 @@ Status write_accuracy(const std::vector<SuiteResult>& results, const std::filesy
   return page.write(accuracy_page_without_places(results, data, folder.filename().string()));
 }
 
-// Suites that look at a flag; the others do not.
+// Flags that only some suites use.
 struct FlagOfSuites {
   const char* flag;
   std::array<std::string_view, 3> suites;
@@ -150,7 +150,7 @@ Status check_suite(const CLI::App& app, const Options& options) {
   return Ok{};
 }
 
-// "GPU=FILE": the name of a GPU in the data and the platform that describes it.
+// "GPU=FILE": the name of a GPU in the data, and the platform file for it.
 Result<SuiteOptions> suite_options(const Options& options) {
   SuiteOptions how = options.how;
   for (const std::string& text : options.platforms) {
@@ -242,8 +242,9 @@ Verb lab_validate_verb() {
         app.add_option("--seeds", options->how.seeds,
                        "of cases that a suite draws itself: dlrm's sharding tasks, 20 for each seed")
             ->delimiter(',');
-        app.add_option("--batches", options->how.batches,
-                       "that such a case is the mean of: those of dlrm are 2, those of the published study 30")
+        app.add_option(
+               "--batches", options->how.batches,
+               "that such a case is the mean of: those of dlrm are 2, those of the published study 30")
             ->check(CLI::Range(1, 1000));
         app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
         return [options, &app]() -> Result<int> {
