@@ -13,12 +13,15 @@
 namespace stepcast {
 namespace {
 
+// Whether all values are finite and not negative. Without an early exit, so that compilers can vectorise the
+// loop.
 bool all_are_lengths(std::span<const double> values) {
   bool all = true;
   for (const double v : values) all &= (v >= 0) & (v <= std::numeric_limits<double>::max());
   return all;
 }
 
+// Index of the first value that is negative or not finite; values.size() if there is none.
 std::size_t first_that_is_none(std::span<const double> values) {
   return static_cast<std::size_t>(
       std::find_if(values.begin(), values.end(), [](double v) { return !(std::isfinite(v) && v >= 0); }) -
@@ -73,7 +76,7 @@ std::uint64_t Program::expanded_task_count() const {
     std::uint64_t of_rank = 0, of_class = 0;
     for (const BlockInstance& i : c.instances) {
       if (i.block.index() >= blocks_.size()) continue;
-      of_rank += block(i.block).task_count();  // 32 bits each: the sum fits
+      of_rank += block(i.block).task_count();  // 32 bits each: the sum fits in 64
     }
     if (__builtin_mul_overflow(of_rank, std::uint64_t{c.multiplicity}, &of_class) ||
         __builtin_add_overflow(tasks, of_class, &tasks)) {
