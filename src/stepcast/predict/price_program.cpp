@@ -13,6 +13,7 @@ namespace {
 
 std::size_t index_of(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
 
+// Whether a task occupies a GPU stream with work.
 bool runs_on_gpu(TaskKind kind) {
   switch (kind) {
     case TaskKind::kernel:
@@ -31,11 +32,12 @@ bool runs_on_gpu(TaskKind kind) {
 PricedWork known(Estimate once) { return {true, once, {}}; }
 PricedWork unknown(std::string why) { return {false, {}, std::move(why)}; }
 
-// A time that is given and has no band.
+// An estimate without a band.
 Estimate exactly(double time_us, EstimateSource source) {
   return {Microseconds{time_us}, Microseconds{time_us}, Microseconds{time_us}, source};
 }
 
+// Visitor of TaskWork: the price of one repetition, or the reason why there is none.
 struct PriceOfWork {
   StepPricer& prices;
   std::span<const GroupPlacement> groups;
@@ -66,6 +68,8 @@ struct PriceOfWork {
   PricedWork operator()(const Waiting&) const { return known(exactly(0, EstimateSource::measured)); }
 };
 
+// Sets the durations of the tasks of a block that have a known work, then slows down computations that
+// overlap transfers.
 void price_tasks(const Program& program, const Block& block, std::span<const PricedWork> works,
                  const StepPricer& prices, std::span<double> durations) {
   const auto overlap_slowdown = [&](const TaskInfo& transfer) {
@@ -86,13 +90,13 @@ void price_tasks(const Program& program, const Block& block, std::span<const Pri
       transfers_us += durations[transfer];
       slowed_us += durations[transfer] * overlap_slowdown(block.tasks()[transfer]);
     }
-    // As lay_out() does.
+    // The same rule as in lay_out().
     double& us = durations[overlaps[begin].computation.index()];
     if (us > 0 && transfers_us > 0) us *= 1 + std::min(1.0, transfers_us / us) * (slowed_us / transfers_us);
   }
 }
 
-// How often the tasks of every block run, over all ranks.
+// [BlockId] number of executions over all ranks.
 std::vector<double> runs_of_blocks(const Program& program) {
   std::vector<double> runs(program.blocks().size(), 0.0);
   for (const RankClass& ranks : program.rank_classes()) {
@@ -105,6 +109,8 @@ std::vector<double> runs_of_blocks(const Program& program) {
 
 }  // namespace
 
+// Tasks that represent bodies are counted by their inner tasks. Unmodelled work is collected by id first and
+// by text afterwards, since several ids may have the same text.
 Coverage coverage_of(const Program& program, const PricedProgram& priced, std::span<const double> runs,
                      const PricedBodies* bodies) {
   Coverage coverage;
