@@ -195,10 +195,8 @@ std::array<SlowdownOfKind, kGroupKindCount> overlaps_of(const PricedStep& step, 
     double all_data = 0;
     for (const double us : data_us) all_data += us;
     if (all_data <= 0 || pass_us <= 0 || passes <= 0) return;
-    const double within =
-        std::min(1.0, pass_us / all_data);  // share of the data transfers that overlaps passes
-    const double covered =
-        std::min(1.0, all_data / pass_us);  // share of the passes that overlaps data transfers
+    const double within = std::min(1.0, pass_us / all_data);   // share of the data transfers in overlap
+    const double covered = std::min(1.0, all_data / pass_us);  // share of the passes in overlap
     for (std::size_t layer = 0; layer < kKinds; ++layer) {
       const double busy = std::min(1.0, layer_us[layer] / pass_us);
       const double all_layer = micro_batches * (forward_us[layer] + backward_us[layer]);

@@ -64,17 +64,13 @@ inline constexpr std::uint32_t kMostMicroBatchesWrittenOut = 8192;
 [[nodiscard]] Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout,
                                                        const StepModel& steps, std::uint32_t micro_batches,
                                                        bool as_bodies = true);
-// How many to simulate: about short_walk_micro_batches(), `doubled` so often; all where little would be left out.
 // Micro-batches to simulate: about short_walk_micro_batches(), doubled `doubled` times; all of them if little
 // would be omitted.
 [[nodiscard]] std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled);
-// Rounds that a step of `shape` leaves out there.
 // Number of rounds that a simulation of `micro_batches` omits from a step of `shape`.
 [[nodiscard]] double rounds_left_out(const PipelineShape& shape, std::uint32_t micro_batches);
-// The same with a model of its own.
+// The same with a StepModel of this platform and these assumptions.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
-                                                 // The same with a StepModel of this platform and these
-                                                 // assumptions.
                                                  const Platform& platform,
                                                  const StepAssumptions& assumptions = {});
 
