@@ -94,9 +94,8 @@ class Anchor {
   // The solution for one hypothesis on the size of the errors.
   struct Scale {
     double weight = 0;  // posterior probability, given the measured steps; the sum over scales is 1
-    double square = 1,
-           shared =
-               0;  // factor on all variances except that of the shared error; variance of the shared error
+    // square: factor on all variances except that of the shared error. shared: variance of the shared error.
+    double square = 1, shared = 0;
     std::vector<double> solved;  // inverse covariance times errors
     std::vector<double> factor;  // Cholesky factor of the covariance, lower triangle, row-major
   };

@@ -36,14 +36,14 @@ inline constexpr std::uint32_t kMostSweeps = 4;
 
 // How the ranks of this pool of GPUs reach the ranks of other pools.
 struct PoolLinks {
-  bool replicas =
-      false;  // pools contain replicas, so data-parallel groups span them; false: they contain pipeline stages
+  // Pools contain replicas, so data-parallel groups span them; false: they contain pipeline stages.
+  bool replicas = false;
   double bandwidth_over = 1;            // NIC bandwidth of a rank / that of the slowest pool
   std::optional<BytesPerSecond> zones;  // bandwidth between zones, shared by all; nullopt: one fabric
   std::size_t zone = 0;                 // the zone of this pool
   double latency_us = 0;                // of a message from this pool to other zones
-  double longest_us = 0,
-         round_us = 0;  // longest latency between two pools; latency of one round of a ring over all pools
+  // longest_us: longest latency between two pools. round_us: latency of one round of a ring over all pools.
+  double longest_us = 0, round_us = 0;
   // Latency in microseconds of a message between two pools; 0 in the same zone.
   [[nodiscard]] double latency_us_to(const PoolLinks& other) const {
     return zone == other.zone ? 0 : std::max(latency_us, other.latency_us);
@@ -74,8 +74,8 @@ class NetworkSharing {
   // Computes alone_ and beside_ from the flows and capacities.
   void solve();
   [[nodiscard]] double slowdown(std::size_t kind, std::optional<std::size_t> other) const;
-  std::array<FlowClass, kGroupKindCount>
-      flows_;                        // [GroupKind] without passages: the kind does not leave a node
+  // [GroupKind] without passages: the kind does not leave a node.
+  std::array<FlowClass, kGroupKindCount> flows_;
   SlowdownOfKind other_adapters_{};  // [GroupKind] slowdown due to the NICs of slower pools
   FlowClass others_{.demand = 1, .passes = {}};
   // In units of one NIC: the NICs of a node, the uplinks of each tier, then the links between zones (if

@@ -189,8 +189,8 @@ class Walker {
   std::vector<Repetition> repetition_;
   std::size_t round_passes_ = 0;
   std::vector<Ahead> ahead_;  // [stage]
-  std::vector<std::uint32_t> forwards_,
-      backwards_;  // [chunk] number of finished passes, in the order of micro-batches
+  // [chunk] number of finished passes, in the order of micro-batches.
+  std::vector<std::uint32_t> forwards_, backwards_;
   PipelineWalk walk_;
 };
 

@@ -73,9 +73,9 @@ struct PricedStep {
 
   // The end of a step on one rank: gradient clipping, optimizer and casts.
   struct Update {
-    double dense_parameters = 0,
-           expert_parameters = 0;  // trained parameters of all chunks of the rank, before sharding
-    WorkList work;                 // of the shard of the rank
+    // Trained parameters of all chunks of the rank, before sharding.
+    double dense_parameters = 0, expert_parameters = 0;
+    WorkList work;  // of the shard of the rank
     PricedList price;
     DataTransfers whole;  // all gradients and weights in one piece
     friend bool operator==(const Update&, const Update&) = default;

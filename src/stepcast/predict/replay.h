@@ -23,8 +23,8 @@ namespace stepcast {
 struct ReplayOptions {
   RebuildOptions rebuild;         // structure of the program
   bool smallest_handoff = false;  // costs: SmallestHandoffs instead of the recorded ones
-  bool compare_variants =
-      true;  // also score the naive replay and the replay with the smallest hand-off latency
+  // Also score the naive replay and the replay with the smallest hand-off latency.
+  bool compare_variants = true;
 };
 
 // A measured time and its simulated counterpart, in microseconds.
@@ -70,7 +70,6 @@ struct CollectiveWait {
   RankClassId rank_class;
   double recorded_us = 0;
   double simulated_us = 0;
-  // Within 5 % + 20 us.
   // Whether the simulated wait is within 5 % + 20 us of the recorded one.
   [[nodiscard]] bool agrees() const;
 };
@@ -88,9 +87,9 @@ struct ReplayScores {
   Timeline timeline;
   std::vector<ReplayedRank> ranks;  // [rank class]
   TimePair global_window;  // from the earliest start of a step to the last end of a step or of its GPU work
-  Interval measured_window,
-      simulated_window;      // global_window as intervals; without ranks: from infinity to minus infinity
-  ErrorSpread kernel_start;  // over all ranks
+  // The intervals of global_window; without ranks: from infinity to minus infinity.
+  Interval measured_window, simulated_window;
+  ErrorSpread kernel_start;                      // over all ranks
   std::vector<CollectiveWait> collective_waits;  // of collectives with two or more ranks
 
   // The simulated step time of the job: the longest step of all ranks, each from its own begin to its own

@@ -206,8 +206,8 @@ ScenarioDraw draw_scenario(const SlowdownDraws& draws, std::size_t n_ranks, std:
                            std::uint64_t scenario) {
   Random random{seed, scenario};
   const auto jitter = [&](double sigma) {
-    const double z =
-        random.normal();  // always drawn, so that the draws of one part do not depend on other parts
+    // Always drawn, so that the draws of one part do not depend on other parts.
+    const double z = random.normal();
     return sigma > 0 ? std::exp(sigma * z) : 1;
   };
   ScenarioDraw draw;

@@ -50,8 +50,7 @@ struct RankTimes {
   double gpu_us = 0;      // kernels, copies and fills
   double network_us = 0;  // transfers of its collectives
 };
-// [rank class]
-// Sums of the task durations of every rank class.
+// [rank class] Sums of the task durations.
 [[nodiscard]] std::vector<RankTimes> rank_times(const RecordedProgram& recorded, const Costs& costs);
 
 // Every rank draws one of its own steps, relative to the swept step `base`. `steps`: [step][rank class].

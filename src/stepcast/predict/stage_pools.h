@@ -21,8 +21,8 @@ namespace stepcast {
 
 // Consecutive pipeline stages on GPUs of one kind.
 struct StagePool {
-  std::uint32_t end_stage =
-      0;  // one after its last stage; its first stage is the end_stage of the previous pool
+  // One after its last stage; its first stage is the end_stage of the previous pool.
+  std::uint32_t end_stage = 0;
   StepModel steps;
   PoolLinks links{};  // latency to other zones
 };

@@ -39,8 +39,8 @@ struct Carried {
   // GPU work that was running when the step began.
   struct LeftOver {
     std::uint32_t task = 0;
-    std::uint32_t in_copy_before =
-        0;  // the task that it corresponds to: equally far from the end of its lane
+    // The task that it corresponds to: equally far from the end of its lane.
+    std::uint32_t in_copy_before = 0;
     std::uint32_t on_lane_before = kNone;
     std::uint32_t edge = kNone;  // of the chained block; the same below
   };
@@ -59,11 +59,11 @@ struct Carried {
   std::vector<LeftOver> left_over;
   std::vector<FirstOnLane> first;
   LoaderWait loader;
-  std::vector<std::uint32_t>
-      waits;  // for all streams: sync calls for which the record has no work to wait for
+  // Sync calls for which the record has no work to wait for. They wait for all streams.
+  std::vector<std::uint32_t> waits;
   std::vector<std::uint32_t> wait_edges;
-  std::vector<std::uint32_t>
-      recorded_edge;  // [edge of the chained block] in the recorded one; kNone: carried
+  // [edge of the chained block] in the recorded one; kNone: carried.
+  std::vector<std::uint32_t> recorded_edge;
 };
 
 // Thresholds, assumed: a step with a longer wait for its data loader gets batches at the loader's pace
@@ -113,8 +113,8 @@ Carried what_is_carried(const RecordedProgram& recorded, std::size_t c) {
     on_lane[block.lane_codes()[t]].push_back(t);
     if (waits_for_streams(block, t)) carried.waits.push_back(t);
   }
-  std::map<std::int64_t, std::vector<std::uint16_t>>
-      of_stream;  // overlapping work of one stream is on several lanes
+  // Overlapping work of one stream is on several lanes.
+  std::map<std::int64_t, std::vector<std::uint16_t>> of_stream;
   for (std::size_t l = 0; l < on_lane.size(); ++l) {
     if (block.lanes()[l].kind == LaneKind::gpu_stream && block.lanes()[l].recorded >= 0)
       of_stream[block.lanes()[l].recorded].push_back(static_cast<std::uint16_t>(l));
@@ -147,8 +147,8 @@ Result<Block> chained_block(const Block& block, Carried& carried) {
   for (const Lane& lane : block.lanes()) builder.add_lane(lane);
   for (const std::string& port : block.in_ports()) builder.add_in_port(port);
   const InPortId begin = builder.add_in_port("begin of the step");
-  std::multimap<std::uint32_t, std::uint32_t*>
-      added;  // [task] address that receives the number of a carried edge
+  // [task] address that receives the number of a carried edge.
+  std::multimap<std::uint32_t, std::uint32_t*> added;
   std::vector<bool> left_over(block.task_count(), false);
   for (Carried::LeftOver& work : carried.left_over) {
     added.emplace(work.task, &work.edge);
@@ -265,8 +265,8 @@ class StepOrbit::Chain {
   Result<StepPeriod> chain() {
     StepPeriod period{.us = length_us_, .alone_us = length_us_};
     double begun_us = 0;  // begin of the copy since the first one
-    std::vector<std::vector<double>>
-        halfway;  // end of every lane since the first copy, at half of the copies
+    // End of every lane since the first copy, at half of the copies.
+    std::vector<std::vector<double>> halfway;
     double halfway_step_us = 0;
     Timeline timeline;
     int same = 0;
@@ -425,8 +425,8 @@ class StepOrbit::Chain {
   // State of the previous copy, in times since its begin:
   double length_us_ = 0;
   std::vector<std::vector<double>> ends_us_;  // [rank class][lane]
-  std::vector<std::vector<double>>
-      left_us_;                       // [rank class] end of the work that is left over for the next copy
+  // [rank class] end of the work that is left over for the next copy.
+  std::vector<std::vector<double>> left_us_;
   std::vector<double> delivered_us_;  // [rank class] when its batch was delivered
 };
 

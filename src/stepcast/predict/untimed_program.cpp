@@ -31,8 +31,8 @@ constexpr double kLaunchDelayUs = 3, kStreamGapUs = 1;
 // lists.
 constexpr double kSameCalls = 0.25;
 
-constexpr std::string_view kCudaGraph =
-    "cuda_graph";  // operator of dry runs that represents a whole CUDA graph
+// Operator of dry runs that represents a whole CUDA graph.
+constexpr std::string_view kCudaGraph = "cuda_graph";
 
 // Whether a node only labels its children and does no work.
 bool is_label(std::string_view name) {
@@ -549,8 +549,8 @@ class RankBuilder {
   std::vector<Index> open_labels_;  // those in around_, innermost first
   StackId around_{};
   std::unordered_map<std::int64_t, TaskId> written_by_;  // [storage] -> the collective that wrote it last
-  std::map<std::pair<NameId, std::int64_t>, TaskId>
-      by_sequence_;  // [process group, sequence number] -> the collective
+  // [process group, sequence number] -> the collective.
+  std::map<std::pair<NameId, std::int64_t>, TaskId> by_sequence_;
   std::unordered_map<std::uint64_t, std::vector<TaskId>> events_;  // [event] -> the tasks before it
   std::size_t next_call_ = 0;                                      // index into the trace's runtime calls
   std::vector<JoinedTask> collectives_;

@@ -62,10 +62,10 @@ struct ExecutionOrder {
   std::vector<std::uint32_t> first_instance;  // [class], one extra entry at the end
   std::vector<std::size_t> first_port;  // [instance] -> index into port_sources, one extra entry at the end
   std::vector<PortSource> port_sources;
-  std::vector<std::size_t>
-      first_membership;  // [instance] -> index into memberships, one extra entry at the end
-  std::vector<CollectiveMembership>
-      memberships;  // of collective_tasks() of the instance's block, in that order
+  // [instance] -> index into memberships, one extra entry at the end.
+  std::vector<std::size_t> first_membership;
+  // Of collective_tasks() of the instance's block, in that order.
+  std::vector<CollectiveMembership> memberships;
 };
 
 // Checks the Program (invariants of Program::check) and computes its order. Errors: the first broken
