@@ -1,3 +1,5 @@
+// One pass over the list with a clock for the computation. Two helper classes collect the transfers that
+// overlap one operation and those that overlap the remainder of the list.
 #include "stepcast/predict/layer_walk.h"
 
 #include <algorithm>
@@ -162,11 +164,13 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
       PlacedItem& placed = place_next(item);
       placed.alone = once.scaled(count);
       placed.duration_us = placed.alone.time.value();
+      // Placed together with the next operation, or at the end of the list.
       if (item.overlaps_next) {
         placed.lane = WorkLane::beside;
         beside.add(items.size() - 1, placed.alone, prices.overlap_slowdown(transfer->op));
         continue;
       }
+      // Starts after the computation so far; the clock does not advance.
       if (item.overlaps_remainder) {
         placed.kernels = item.captured ? 0 : launches;
         rest.add(placed, computed_us);
@@ -185,6 +189,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     PlacedItem& placed = place_next(item);
     placed.alone = prices.time_of(*item.operation(), priced).scaled(count);
     placed.kernel_class = priced.kernel_class;
+    // Work of the host alone counts as a share of a launch.
     const double of_host = priced.kernel_class == KernelClass::none ? prices.host_share() : 1;
     placed.kernels = item.captured ? launches : count * priced.kernels * of_host;
     placed.flops = count * priced.matrix_flops;
@@ -223,6 +228,7 @@ PricedList sum_of(std::span<const PlacedItem> items) {
 }
 
 double time_with_launches(std::span<const PlacedItem> items, const PricedList& sum, double launch_us) {
+  // Lower bound, and the result if the host never waits for the device.
   const double least = std::max(sum.time_us, sum.kernels * launch_us);
   const auto wait =
       std::ranges::find_if(items, [](const PlacedItem& placed) { return placed.item->host_waits; });
@@ -237,6 +243,7 @@ double time_with_launches(std::span<const PlacedItem> items, const PricedList& s
     }
   };
   const auto in_front = static_cast<std::size_t>(wait - items.begin());
+  // Lists repeat, so the part after the wait comes first and the part before it uses the lead gained there.
   run(items.subspan(in_front));
   run(items.first(in_front));
   return std::max(least, std::max(gpu_us, host_us));

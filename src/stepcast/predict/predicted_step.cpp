@@ -98,6 +98,7 @@ Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& lay
     STEPCAST_ASSIGN(priced_bodies,
                     price_bodies(std::move(bodies), program, workers.front().pricer(), prices));
   }
+  // Returns the workers to their models before the prediction borrows them again.
   workers.clear();
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   STEPCAST_ASSIGN(Timeline timeline, plan.simulate(prices.costs));

@@ -1,3 +1,4 @@
+// Prices every distinct work once, then sets the durations of all tasks from these prices.
 #include "stepcast/predict/price_program.h"
 
 #include <algorithm>
@@ -72,6 +73,7 @@ struct PriceOfWork {
 // overlap transfers.
 void price_tasks(const Program& program, const Block& block, std::span<const PricedWork> works,
                  const StepPricer& prices, std::span<double> durations) {
+  // Depends on the kind of collective if the work of the transfer is known.
   const auto overlap_slowdown = [&](const TaskInfo& transfer) {
     const CollectiveWork* work =
         transfer.work.valid() ? std::get_if<CollectiveWork>(&program.works.of(transfer.work)) : nullptr;
@@ -83,6 +85,7 @@ void price_tasks(const Program& program, const Block& block, std::span<const Pri
     durations[t] = works[task.work.index()].once.time.value() * task.work_times;
   }
   const std::span<const Overlap> overlaps = block.overlaps();
+  // Overlaps are sorted by computation: one iteration for each computation with all of its transfers.
   for (std::size_t begin = 0, end = 0; begin < overlaps.size(); begin = end) {
     double transfers_us = 0, slowed_us = 0;
     for (; end < overlaps.size() && overlaps[end].computation == overlaps[begin].computation; ++end) {
@@ -163,6 +166,7 @@ Coverage coverage_of(const Program& program, const PricedProgram& priced, std::s
                                    std::string{std::get<2>(key)}, static_cast<std::uint64_t>(sum.tasks),
                                    sum.time_us});
   }
+  // Longest first; equal times stay in alphabetical order, which keeps reports reproducible.
   std::stable_sort(coverage.unmodelled.begin(), coverage.unmodelled.end(),
                    [](const auto& a, const auto& b) { return a.time_us > b.time_us; });
   return coverage;
@@ -209,6 +213,7 @@ Result<PricedBodies> price_bodies(TaskBodies bodies, const Program& program, con
     for (std::size_t t = 0; t < program.blocks()[b].task_count(); ++t) {
       const std::size_t body = bodies.index_of(program.blocks()[b].tasks()[t]);
       if (body != TaskBodies::kNone)
+        // A body is the only instance of its rank class, so its duration is the end of that class.
         priced.costs.duration_us(BlockId{b})[t] = timeline.rank_end_us(RankClassId{body});
     }
   }
@@ -219,6 +224,7 @@ Result<PricedBodies> price_bodies(TaskBodies bodies, const Program& program, con
 
 std::vector<GroupPlacement> place_recorded_groups(const Program& program, std::int64_t gpus_per_node) {
   std::map<std::string_view, std::vector<RankSpan>> by_label;
+  // Groups of a label share the NICs of their nodes, so each is placed together with all of them.
   for (const RankGroup& group : program.groups()) by_label[group.label].push_back(group.ranks);
   std::vector<GroupPlacement> places;
   for (const RankGroup& group : program.groups()) {

@@ -1,3 +1,5 @@
+// Simulates a rebuilt program and compares its steps, GPU windows, kernel starts and waits in collectives
+// with the record.
 #include "stepcast/predict/replay.h"
 
 #include <algorithm>

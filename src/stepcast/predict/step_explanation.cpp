@@ -1,3 +1,4 @@
+// Repeats the placement of every list of a priced step and reports its items.
 #include "stepcast/predict/step_explanation.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Prices are cached: operations by TrainingKernels, curves of collectives by group, layers by their address
+// and the placement of their groups.
 #include "stepcast/predict/step_prices.h"
 
 #include <algorithm>
@@ -62,6 +64,7 @@ void StepPricer::assume(const StepAssumptions& assumptions) {
   constexpr std::size_t kMostRemembered = 4096;
   if (layers_.size() > kMostRemembered) layers_.clear();
   if (assumptions_ == before) return;
+  // Layers priced under other assumptions are kept, since searches alternate between a few assumptions.
   others_.of(before) = std::move(layers_);
   layers_ = std::move(others_.of(assumptions_));
 }
@@ -167,6 +170,7 @@ Result<Estimate> StepPricer::price(CollectiveOp op, Bytes message, const GroupPl
   if (place.n_ranks <= 1 || message.value() <= 0) return Estimate{};
   const StepFactors& factors = kernels_.platform_factors();
   const double where = place.n_nodes > 1 ? factors.inter_node : factors.intra_node;
+  // Dispatch and combine of a library scale with the factor of experts as well.
   if (const auto exchanged = price_exchange(op, message, place)) {
     return exchanged->scaled(assumptions_.communication_factor * where * assumptions_.expert_factor);
   }

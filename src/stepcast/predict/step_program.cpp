@@ -1,3 +1,5 @@
+// Builds the blocks of all variants of passes, instantiates them in pipeline order, and joins sends with
+// receives. The rules are those of step_schedule.cpp, in terms of tasks and edges.
 #include "stepcast/predict/step_program.h"
 
 #include <algorithm>
@@ -199,6 +201,7 @@ std::vector<NameId> StepProgramBuilder::names_of_units(std::uint32_t chunk) {
 // `ends`: ends of the units of earlier passes; those of this pass are appended.
 void StepProgramBuilder::run_forward(const PassVariant& variant, BlockWriter& block,
                                      std::optional<Moment> arrival, std::vector<Moment>& ends) {
+  // FSDP gathers at most two units ahead: a gather waits for the end of the unit before the last one.
   const bool paced = schedule_.gather == WeightGather::every_forward;
   std::vector<Moment> waits;
   const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
@@ -292,6 +295,7 @@ Result<std::optional<std::size_t>> StepProgramBuilder::body_of(const PassVariant
     total_us += in_turn_us;
   }
   if (!(total_us > 0)) return std::optional<std::size_t>{};
+  // Chunks with the same units share one body.
   const auto [known, is_new] = known_bodies_.try_emplace({variant.kind, units});
   if (is_new) {
     BlockBuilder block{std::string{name_of(variant.kind)}, block_role_of(variant.kind)};
@@ -327,6 +331,7 @@ void StepProgramBuilder::run_pass(const PassVariant& variant, BlockWriter& block
 // Builds the block of a variant: receive, compute, send.
 Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   const bool forward = variant.kind == PassKind::forward;
+  // Weight gradients that are held back neither receive nor send.
   const bool moves = variant.kind != PassKind::weight_gradient && schedule_.shape.stages > 1;
   const auto n_chunks = static_cast<std::uint32_t>(schedule_.chunks.size());
   // In a V-shaped schedule, the chunks at the turn are on the same rank, so there is no transfer.
@@ -372,6 +377,7 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
     const Moment sent = transfer(forward ? kSendForward : kSendBackward, ends.back(), result.send);
     if (schedule_.boundary_blocks) writer.add(kCompute, joints_.sent, sent);
   }
+  // The last two ends pace the gathering of weights in the next pass of the stage.
   block.add_out_port("end of the last unit", ends.back());
   block.add_out_port("end of the unit before", ends[ends.size() - 2]);
   STEPCAST_ASSIGN(BlockBuilder::Finished finished, std::move(block).finish_with_map());
@@ -417,6 +423,7 @@ Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
       after[0] = Moment::end_of(*tie);
     }
     if (waits) {
+      // The norm is a collective without duration: all stages continue when the last one has arrived.
       ReadyTask meet = tasks_.wait("gradient norm");
       meet.info.kind = TaskKind::collective;
       meet.info.kernel_class = KernelClass::communication;

@@ -1,3 +1,6 @@
+// Evaluates schedules in three stages: the units of each chunk are summed; the walk of the shape is
+// evaluated, with omitted rounds added if all lanes advance evenly; finish() adds the end of the step.
+// Several schedules with equal walks are evaluated together, with their values adjacent in memory.
 #include "stepcast/predict/step_schedule.h"
 
 #include <algorithm>
@@ -131,6 +134,8 @@ const ScheduleEvaluator::EncodedWalk& ScheduleEvaluator::walk_of(const PipelineS
     const bool is_forward = step.kind == PassKind::forward, is_backward = step.kind == PassKind::backward;
     const std::uint32_t first = is_forward ? 0 : cells;
     Op op;
+    // The message of a forward is stored in the cell of the receiving chunk, one row of micro-batches after
+    // the sender's; that of a backward in the row before.
     op.in = step.receives ? first + step.cell : 2 * cells;
     op.out = first + (is_forward ? step.cell + micro_batches : step.cell - micro_batches);
     static_assert(sizeof(Lanes) == kLanesPerStage * sizeof(double));
@@ -179,6 +184,7 @@ struct ScheduleEvaluator::Batch {
     piped = schedules.front()->shape.stages > 1;
     for (std::size_t i = 0; i < width; ++i) {
       const StepSchedule& schedule = *schedules[i];
+      // A pass needs its single units if any transfer overlaps it.
       unsigned& by = by_units[i];
       if (schedule.gather == WeightGather::first_forward) by |= kFirstForward;
       if (schedule.gather == WeightGather::every_forward) {
@@ -221,6 +227,7 @@ void ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded
         std::array<double, kLanesPerStage> of_stage;
         for (std::size_t l = 0; l < kLanesPerStage; ++l) of_stage[l] = lane[l * width + w];
         of_stage[0] = compute[w];
+        // The lanes of this schedule are gathered from the strided arrays, updated, and scattered back.
         Lanes lanes = std::bit_cast<Lanes>(of_stage);
         pass_by_units(*batch.schedules[w], op, lanes);
         of_stage = std::bit_cast<std::array<double, kLanesPerStage>>(lanes);
@@ -237,6 +244,7 @@ void ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded
       if constexpr (blocks) {
         for (std::size_t w = 0; w < width; ++w) compute[w] += hop[w];
         other = compute;
+        // The transfer occupies a lane of its own; consecutive transfers queue.
       } else if (batch.piped && op.hop != 2) {
         double* const send = lane_us + width * op.send;
         later<width>(send, compute.data(), other.data());
@@ -312,6 +320,7 @@ std::bitset<width> ScheduleEvaluator::go(const Batch<width>& batch, const Encode
   const auto left_out = [&](std::size_t w) {
     return batch.schedules[w]->shape.micro_batches - walk.shape.micro_batches;
   };
+  // Schedules without omitted rounds are exact without comparison of rounds.
   for (std::size_t w = 0; w < width; ++w) right[w] = left_out(w) == 0;
   if (right.all() || !walk.round) {
     if (right.any()) steps(0, walk.steps.size());
@@ -319,6 +328,7 @@ std::bitset<width> ScheduleEvaluator::go(const Batch<width>& batch, const Encode
   }
   const WalkRound& round = *walk.round;
   steps(0, round.begin);
+  // State at the begin of the round, to compare with its end.
   lanes_before_ = lanes_;
   steps(round.begin, round.end);
   for (std::size_t w = 0; w < width; ++w) {
@@ -352,6 +362,7 @@ const StepTimes& ScheduleEvaluator::evaluate(const StepSchedule& schedule) {
   PipelineShape shape = schedule.shape;
   shape.micro_batches = short_walk_micro_batches(schedule.shape);
   const Batch<1> alone{std::array{&schedule}};
+  // Ends at the latest when the walk contains all micro-batches, since no round is omitted then.
   while (go(alone, walk_of(shape)).none()) {
     shape.micro_batches = longer_walk(schedule.shape, shape.micro_batches);
   }
@@ -388,6 +399,7 @@ void ScheduleEvaluator::evaluate(std::span<const StepSchedule* const> schedules,
       std::array<const StepSchedule*, kWidth> side_by_side;  // unused places repeat the last schedule
       for (std::size_t w = 0; w < kWidth; ++w)
         side_by_side[w] = schedules[left[i + std::min(w, n - 1)].schedule];
+      // A single schedule is evaluated with width 1, which is cheaper than repeating it.
       const bool alone = n == 1;
       const auto right = alone ? walk(std::array{side_by_side[0]}, left[i].micro_batches).to_ulong()
                                : walk(side_by_side, left[i].micro_batches).to_ulong();

@@ -1,3 +1,4 @@
+// Joins the blocks of single ranks to one Program and matches their collectives.
 #include "stepcast/predict/untimed_ranks.h"
 
 #include <algorithm>

@@ -223,6 +223,7 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   if (sorted) return order;
 
   // Kahn's algorithm. The order of a lane adds an edge from each of its tasks to the next one.
+  // waits: number of predecessors of a task that are not in the order yet.
   std::vector<std::uint32_t> lane_next(n, kNone);
   std::vector<std::uint32_t> waits(n, 0);
   std::vector<std::uint32_t> last_of_lane(lanes_.size(), kNone);
@@ -248,6 +249,7 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   for (const PendingEdge& e : edges_)
     if (is_between_tasks(e)) followers[fill[e.from.code() / 2]++] = e.to.index();
 
+  // A priority queue by number keeps the order of insertion among ready tasks.
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t t = 0; t < n; ++t)
     if (waits[t] == 0) ready.push(t);
@@ -273,6 +275,7 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
     if (is_between_tasks(e) && is_left(e.from.code() / 2)) waits_for[e.to.index()] = e.from.code() / 2;
   std::vector<bool> seen(n, false);
   std::uint32_t t = 0;
+  // The walk ends at a task that it has seen before, which is on the cycle.
   while (!is_left(t)) ++t;
   while (!seen[t]) {
     seen[t] = true;
@@ -317,6 +320,7 @@ Result<BlockBuilder::Finished> BlockBuilder::finish_with_map() && {
     block.lane_of_[position] = static_cast<std::uint16_t>(lane_of_[t]);
     block.duration_us_[position] = duration_us_[t];
     block.tasks_[position] = tasks_[t];
+    // Tasks are visited in their final order, so the list is sorted.
     if (tasks_[t].kind == TaskKind::collective) block.collective_tasks_.push_back(TaskId{position});
   }
 

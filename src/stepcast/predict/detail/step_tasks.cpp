@@ -1,3 +1,5 @@
+// Converts placed items of work lists to tasks, and writes lists of tasks into blocks with the edges that
+// WorkLane implies.
 #include "stepcast/predict/detail/step_tasks.h"
 
 #include <string>
@@ -25,6 +27,7 @@ std::vector<Lane> step_lanes(bool v_shaped) {
   return lanes;
 }
 
+// A task with its name and work interned in the Program.
 ReadyTask StepTasks::task(TaskKind kind, KernelClass kernel_class, std::string_view name,
                           const TaskWork& work, double times, double us) {
   return {{.kind = kind,
@@ -42,6 +45,7 @@ TaskWork StepTasks::work_of_transfer(const Transfer& transfer) {
 }
 
 Result<ReadyList> StepTasks::list(const WorkList& work, bool of_pass) {
+  // Updates are not slowed down by this factor; neither are their launches modelled.
   const double factor = of_pass ? step_.slowest_gpu_factor : 1;
   STEPCAST_TRY(lay_out(work, prices_, step_.placement, placed_));
   ReadyList result;
@@ -154,6 +158,7 @@ TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, co
       if (!first) first = last;
       waits_.clear();
     }
+    // Added later by start_pending(), together with the next item that computes.
     if (item.lane == WorkLane::beside) continue;
     if (item.lane == WorkLane::rest) {
       rest_.push_back(add(kRest, item.task, Moment::end_of(*last)));
