@@ -44,8 +44,8 @@ struct MeasuredTimes {
 // The properties of a step that an Anchor uses: the weights and positions for its covariance.
 struct AnchorTraits {
   double compute = 1, communication = 0, host = 0;  // shares of the forecast; the sum is 1
-  std::array<double, 9>
-      place{};  // scaled position: logarithms of sizes and degrees, and the type; errors decay with distance
+  // Scaled position: logarithms of sizes and degrees, and the type. Errors of steps decay with distance.
+  std::array<double, 9> place{};
   std::array<double, 5> model{};      // sizes; two steps with equal values train the same model
   double log_fast = 0, log_slow = 0;  // ln(forecast / p10) and ln(p90 / forecast)
 };

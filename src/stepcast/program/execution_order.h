@@ -1,8 +1,8 @@
 // Computes an order in which the tasks of a Program can be evaluated.
 //
 // All ranks of a class do the same, so one order serves them all. It is a list of steps. A `sweep` step is a
-// range of tasks of one block instance that needs no other rank before its end. A `complete` step is where
-// the members of a collective learn when they leave it.
+// range of tasks of one block instance that needs no other rank before its end. A `complete` step computes the
+// ends of the members of a collective.
 //
 // An instance is cut at a collective as late as possible. The arrival of a member is known at its task. Its
 // end is first needed by the first task that depends on it: the next one on its lane (in this or a later
