@@ -1,3 +1,4 @@
+// Gaussian process regression on the log errors of measured steps. See anchor.h for the model.
 #include "stepcast/predict/anchor.h"
 
 #include <algorithm>
@@ -10,26 +11,30 @@
 namespace stepcast {
 namespace {
 
-// Standard deviations of the errors, in ln: of computation, and of communication and host time; of steps that are alike, of those
-// of one model and type besides, and of a single run. In round numbers, with all visible sets of `validate iterations` in view;
-// half and twice of each score within 0.5 points (docs/constants.md).
+// Standard deviations of the errors, in ln: of computation; of communication and host time; of similar steps;
+// of steps with the same model and type; of a single run. Round numbers, tuned on all visible sets of
+// `validate iterations`. Half and twice each value score within 0.5 points (docs/constants.md).
 constexpr double kOfCompute = 0.05, kOfWaiting = 0.10;
 constexpr double kOfAlike = 0.08, kOfModel = 0.07, kOfRun = 0.035;
-// Errors of alike steps fall to 1 / e over this distance of AnchorTraits::place.
+// Errors of similar steps decay by a factor e over this distance of AnchorTraits::place.
 constexpr double kReach = 1.5;
-// Of one large error that all steps of a stack share, and how often there is one.
+// Standard deviation (in ln) of one large error that all steps of a stack share, and the prior probability
+// that there is one.
 constexpr double kShared = 0.35, kSharedOften = 0.3;
-// A stack is so many times as uneven as that, and how often.
+// Hypotheses on how uneven a stack is: factor on all standard deviations above, and its prior probability.
 struct Unevenness {
   double times, often;
 };
 constexpr std::array<Unevenness, 3> kUneven = {{{0.5, 0.35}, {1, 0.4}, {2, 0.25}}};
-// Of a normal deviate: p10 to p90.
+// Distance from the median to the 10th or 90th percentile of a normal distribution, in standard deviations.
 constexpr double kTenth = 1.2815515655446004;
+// Largest accepted ratio of measured time to forecast, in either direction.
 constexpr double kMostTimes = 20;
 
+// log2, with values below 1 treated as 1.
 double log2_of(double value) { return std::log2(std::max(1.0, value)); }
 
+// Euclidean distance of the scaled positions.
 double distance(const AnchorTraits& a, const AnchorTraits& b) {
   double squares = 0;
   for (std::size_t i = 0; i < a.place.size(); ++i)
@@ -39,7 +44,8 @@ double distance(const AnchorTraits& a, const AnchorTraits& b) {
 
 double square(double x) { return x * x; }
 
-// Of the errors of two steps at scale 1, without that of all steps and that of a single run.
+// Covariance of the errors of two steps at scale 1 and distance `apart`. Excludes the error shared by all
+// steps and the error of a single run.
 double covariance(const AnchorTraits& a, const AnchorTraits& b, double apart) {
   const double alike = std::exp(-apart / kReach);
   return square(kOfCompute) * a.compute * b.compute + square(kOfWaiting) * a.communication * b.communication +
@@ -47,8 +53,8 @@ double covariance(const AnchorTraits& a, const AnchorTraits& b, double apart) {
          alike * (square(kOfAlike) + (a.model == b.model ? square(kOfModel) : 0));
 }
 
-// The lower triangle of a symmetric positive definite matrix becomes its Cholesky factor. Rounding cannot make this one
-// indefinite: the error of a single run stands on its diagonal.
+// Replaces the lower triangle of a symmetric positive definite n x n matrix by its Cholesky factor. Rounding
+// cannot make the matrix indefinite, because the variance of a single run is on its diagonal.
 void cholesky(std::vector<double>& m, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
@@ -59,7 +65,7 @@ void cholesky(std::vector<double>& m, std::size_t n) {
   }
 }
 
-// L v = v; and L^T v = v.
+// Solve L x = v and L^T x = v for the lower triangle L. The result replaces v.
 void solve_lower(const std::vector<double>& l, std::vector<double>& v) {
   const std::size_t n = v.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -81,9 +87,10 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// What the forecast's own band stands for.
+// Standard deviation, in ln, that the band of the forecast implies.
 double log_sd_of(const AnchorTraits& step) { return (step.log_fast + step.log_slow) / (2 * kTenth); }
 
+// Position of a type: 0 for 16 and 32 bits, 1 for fp8, 2 for fp4.
 double type_of(DType compute) { return compute == DType::fp4 ? 2 : compute == DType::fp8 ? 1 : 0; }
 
 }  // namespace
@@ -111,7 +118,9 @@ AnchorTraits traits_of(const Transformer& model, const Layout& layout, const Ste
   const double tokens_of_rank =
       static_cast<double>(layout.batch.micro_batch_sequences * layout.batch.seq_len_tokens) /
       static_cast<double>(std::max<std::int64_t>(1, degrees.tensor * degrees.context));
-  // How far each may change until errors are other ones: 16 times the GPUs, 4 times tokens and work, once and a half a degree.
+  // Units of distance for each trait: 16 times the GPUs, 4 times the tokens per rank or the work per token, 4
+  // times the sequence length, one step of the type, and 2^1.5 times a degree (2 times for context
+  // parallelism).
   traits.place = {log2_of(gpus) / 4,
                   log2_of(tokens_of_rank) / 2,
                   std::log2(std::max(1e-12, forecast.step.time.value() * gpus / tokens)) / 2,
@@ -148,6 +157,7 @@ Anchor::Anchor(std::vector<AnchorTraits> traits, std::vector<double> errors)
       for (double& value : scale.factor) value = value * scale.square + scale.shared;
       cholesky(scale.factor, n);
       solve_lower(scale.factor, scale.solved);
+      // Log of prior times likelihood, up to a constant common to all scales.
       double log = std::log(uneven.often * (shared ? kSharedOften : 1 - kSharedOften)) -
                    0.5 * dot(scale.solved, scale.solved);
       for (std::size_t i = 0; i < n; ++i) log -= std::log(scale.factor[i * n + i]);
@@ -156,6 +166,7 @@ Anchor::Anchor(std::vector<AnchorTraits> traits, std::vector<double> errors)
       scales_.push_back(std::move(scale));
     }
   }
+  // Normalise relative to the largest one, so that exp() cannot underflow for all scales.
   const double most = *std::ranges::max_element(logs);
   double sum = 0;
   for (std::size_t s = 0; s < logs.size(); ++s) sum += scales_[s].weight = std::exp(logs[s] - most);
@@ -196,9 +207,10 @@ AnchoredStep Anchor::at(const AnchorTraits& question) const {
   const std::size_t n = errors_.size();
   std::vector<double> apart(n);
   for (std::size_t i = 0; i < n; ++i) apart[i] = distance(question, traits_[i]);
+  // Prior variance of the step in question, including that of its own run.
   const double own = covariance(question, question, 0) + square(kOfRun);
   AnchoredStep said;
-  double mean_squares = 0;  // of the scales
+  double mean_squares = 0;  // averaged over the scales
   for (const Scale& scale : scales_) {
     AnchoredStep here;
     std::vector<double> with(n);
@@ -222,7 +234,7 @@ AnchoredStep Anchor::at(const AnchorTraits& question) const {
   said.alike = said.log_factor - said.compute * question.compute -
                said.communication * question.communication - said.host * question.host;
   said.log_sd = std::sqrt(std::max(0.0, mean_squares - square(said.log_factor)));
-  // What was measured as forecast makes nothing less certain.
+  // If every measured step is within its forecast band, the anchored band is never wider than the forecast's.
   const double without = log_sd_of(question);
   if (in_their_bands_ && without > 0) said.log_sd = std::min(said.log_sd, without);
   return said;
@@ -249,7 +261,8 @@ Result<StepAssumptions> Anchor::assumptions(const StepModel& question, const Tra
   StepAssumptions there = slowed(question.assumptions(), std::exp(said.alike + said.compute),
                                  std::exp(said.alike + said.communication), std::exp(said.alike + said.host));
   there.log_sd = said.log_sd;
-  // Parts hide behind one another and shares change with them: the rest is of all parts alike.
+  // Parts overlap, and their shares change with their factors. So the remaining difference is applied to all
+  // parts equally until the step time matches.
   constexpr int kMostRounds = 3;
   constexpr double kNear = 1e-9;
   for (int round = 0; round < kMostRounds; ++round) {

@@ -17,6 +17,7 @@ void Coverage::add(const Coverage& other, double times) {
   for (std::size_t k = 0; k < gpu_us.size(); ++k) add_times(gpu_us[k], other.gpu_us[k]);
   add_times(host_us, other.host_us);
   for (const Unmodelled& more : other.unmodelled) {
+    // The lists are short, so a linear search is enough.
     auto same = std::find_if(unmodelled.begin(), unmodelled.end(), [&](const Unmodelled& one) {
       return one.name == more.name && one.kernel_class == more.kernel_class && one.why == more.why;
     });

@@ -1,3 +1,5 @@
+// One pass over the list with a clock for the computation. Two helper classes collect the transfers that
+// overlap one operation and those that overlap the remainder of the list.
 #include "stepcast/predict/layer_walk.h"
 
 #include <algorithm>
@@ -7,13 +9,13 @@
 namespace stepcast {
 namespace {
 
-// The fast end of the band of work that waits for its launches, as a share of what host_launch_us says. Assumed.
+// Lower end of the band of launch-bound work, as a fraction of the launch time. Assumed.
 constexpr double kFastestLaunchShare = 0.7;
 
 std::size_t index_of(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
 std::size_t index_of(GroupKind group) { return static_cast<std::size_t>(group); }
 
-// Transfers that wait for the operation they run beside: items from `first` on.
+// Pending transfers that will overlap the next operation: items from `first_` on.
 class TransfersBeside {
  public:
   void add(std::size_t item, const Estimate& time, double slowdown) {
@@ -21,16 +23,18 @@ class TransfersBeside {
     time_us_ += time.time.value();
     slowed_us_ += time.time.value() * slowdown;
   }
-  // Of an operation that takes `alone_us` alone: beside transfers of its own length or more, all of it slows down.
+  // Slowdown of an operation that takes `alone_us` alone. Transfers at least as long as that slow down all of
+  // it.
   [[nodiscard]] double slowdown(double alone_us) const {
     if (time_us_ == 0 || alone_us <= 0) return 1;
     return 1 + std::min(1.0, time_us_ / alone_us) * (slowed_us_ / time_us_);
   }
 
-  // They run from `start_us` on, beside an operation of `covered_us`. What they stick out beyond it.
+  // Places the transfers from `start_us` on, next to an operation of `covered_us`. Returns the time by which
+  // they exceed it, and clears the pending transfers.
   double place(std::vector<PlacedItem>& items, double start_us, double covered_us) {
     if (time_us_ == 0) return 0;
-    Microseconds time, low, high;  // so far
+    Microseconds time, low, high;  // sums so far
     const auto beyond = [&](Microseconds end, Microseconds from) {
       return std::max(0.0, end.value() - std::max(from.value(), covered_us));
     };
@@ -56,9 +60,10 @@ class TransfersBeside {
   double time_us_ = 0, slowed_us_ = 0;
 };
 
-// Transfers beside the rest of a list, one after the other.
+// Transfers that overlap the remainder of a list, one after the other.
 class TransfersBesideRest {
  public:
+  // Starts the transfer at `after_us`, or after the previous one of this kind.
   void add(PlacedItem& item, double after_us) {
     item.lane = WorkLane::rest;
     item.start_us = std::max(after_us, end_us_);
@@ -66,8 +71,8 @@ class TransfersBesideRest {
     faster_us_ += item.duration_us - item.alone.p10.value();
     slower_us_ += item.alone.p90.value() - item.duration_us;
   }
-  // Everything waits for those that were not joined yet. How far they stick out beyond `until_us`, when everything else
-  // ends; the last ones are what sticks out.
+  // Ends all open transfers. Returns the time by which they exceed `until_us`, when everything else ends.
+  // That exposed time is attributed to the last transfers.
   double join(std::vector<PlacedItem>& items, double until_us) {
     const double exposed_us = std::max(0.0, end_us_ - until_us);
     double out = exposed_us;
@@ -91,7 +96,8 @@ class TransfersBesideRest {
   }
 
  private:
-  std::size_t joined_ = 0;  // items in front of this one
+  std::size_t joined_ = 0;  // items before this one are joined
+  // End of the last transfer; possible gain and loss of all open ones at p10 and p90.
   double end_us_ = 0, faster_us_ = 0, slower_us_ = 0;
 };
 
@@ -130,11 +136,11 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
                std::vector<PlacedItem>& items) {
   items.clear();
   double now_us = 0;
-  double computed_us = 0;  // when the last item of the computation ends, without what sticks out beside it
+  double computed_us = 0;  // end of the last computation, without transfers that exceed it
   TransfersBeside beside;
   TransfersBesideRest rest;
   bool in_graph = false, joins = false;
-  // The next item, behind the transfers that it joins.
+  // Adds the next item. If it joins, it starts after all open transfers.
   const auto place_next = [&](const WorkItem& item) -> PlacedItem& {
     if (joins) {
       now_us += rest.join(items, now_us);
@@ -149,7 +155,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
   for (const WorkItem& item : list) {
     joins = joins || item.joins;
     const double count = static_cast<double>(item.count) * item.share;
-    // The first item of a CUDA graph stands for the launch of all of it.
+    // The first item of a CUDA graph carries the launch of the whole graph.
     const double launches = !item.captured ? count : in_graph ? 0.0 : 1.0;
     in_graph = item.captured;
     if (const Transfer* transfer = item.transfer()) {
@@ -158,11 +164,13 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
       PlacedItem& placed = place_next(item);
       placed.alone = once.scaled(count);
       placed.duration_us = placed.alone.time.value();
+      // Placed together with the next operation, or at the end of the list.
       if (item.overlaps_next) {
         placed.lane = WorkLane::beside;
         beside.add(items.size() - 1, placed.alone, prices.overlap_slowdown(transfer->op));
         continue;
       }
+      // Starts after the computation so far; the clock does not advance.
       if (item.overlaps_remainder) {
         placed.kernels = item.captured ? 0 : launches;
         rest.add(placed, computed_us);
@@ -181,6 +189,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     PlacedItem& placed = place_next(item);
     placed.alone = prices.time_of(*item.operation(), priced).scaled(count);
     placed.kernel_class = priced.kernel_class;
+    // Work of the host alone counts as a share of a launch.
     const double of_host = priced.kernel_class == KernelClass::none ? prices.host_share() : 1;
     placed.kernels = item.captured ? launches : count * priced.kernels * of_host;
     placed.flops = count * priced.matrix_flops;
@@ -191,7 +200,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     computed_us = now_us + placed.duration_us;
     now_us = computed_us + beside.place(items, now_us, placed.duration_us);
   }
-  now_us += beside.place(items, now_us, 0);  // nothing follows that could hide them
+  now_us += beside.place(items, now_us, 0);  // no operation follows that could hide them
   rest.join(items, now_us);
   return Ok{};
 }
@@ -219,6 +228,7 @@ PricedList sum_of(std::span<const PlacedItem> items) {
 }
 
 double time_with_launches(std::span<const PlacedItem> items, const PricedList& sum, double launch_us) {
+  // Lower bound, and the result if the host never waits for the device.
   const double least = std::max(sum.time_us, sum.kernels * launch_us);
   const auto wait =
       std::ranges::find_if(items, [](const PlacedItem& placed) { return placed.item->host_waits; });
@@ -227,12 +237,13 @@ double time_with_launches(std::span<const PlacedItem> items, const PricedList& s
   const auto run = [&](std::span<const PlacedItem> part) {
     for (const PlacedItem& placed : part) {
       host_us += placed.kernels * launch_us;
-      // Besides the computation, what sticks out beyond it.
+      // GPU time is computation plus the exposed part of transfers.
       const double us = placed.item->transfer() != nullptr ? placed.exposed_us : placed.duration_us;
       if (us > 0) gpu_us = std::max(gpu_us, host_us) + us;
     }
   };
   const auto in_front = static_cast<std::size_t>(wait - items.begin());
+  // Lists repeat, so the part after the wait comes first and the part before it uses the lead gained there.
   run(items.subspan(in_front));
   run(items.first(in_front));
   return std::max(least, std::max(gpu_us, host_us));

@@ -1,20 +1,23 @@
-// A work list on its lanes: when each item starts, how long it takes, what hides behind what.
+// Places the items of a work list on lanes: when each item starts, how long it takes, and which transfers are
+// hidden by computation.
 //
-// Items run in order. A transfer `overlaps_next` starts with the next operation; several of them share one link
-// and run one after the other. The operation is slowed by the share of its time that they cover:
+// Items run in order. A transfer with `overlaps_next` starts together with the next operation. Several of
+// them share one link and run one after the other. The operation is slowed down by the share of its time that
+// they cover:
 //
 //   computation  |==norm==|====gemm====|   |==gelu==|
-//   beside                |~gather~|~reduce~|
+//   overlapping           |~gather~|~reduce~|
 //                                      ^exposed: the list waits for it
 //
-// A transfer `overlaps_remainder` starts there, too, and runs beside all that follows in the list: the exchange of tokens of
-// another micro-batch. The next item that `joins` waits for it, else the end of the list:
+// A transfer with `overlaps_remainder` starts at the same point and overlaps everything that follows in the
+// list, such as the all-to-all of another micro-batch. The next item with `joins` waits for it, or the end of
+// the list:
 //
 //   computation  |==experts' gradients==|.......|==attention's gradients==|
 //   rest         |~~~~~tokens to experts~~~~~~~~|~results back~|
 //                                        ^exposed: what joins waits
 //
-// This is the only place that says so: prices are the sum of the items, step_program makes tasks of them, and
+// All other code uses this placement: prices are sums over the items, step_program makes tasks of them, and
 // reports print them.
 #pragma once
 
@@ -34,73 +37,79 @@ namespace stepcast {
 class StepPricer;
 
 enum class WorkLane : std::uint8_t {
-  computation,  // operations, and transfers that everything waits for
-  beside,       // transfers beside an operation
-  rest,         // transfers beside the rest of the list
+  computation,  // operations, and transfers that all later items wait for
+  beside,       // transfers that overlap one operation
+  rest,         // transfers that overlap the remainder of the list
 };
 
-// One item of a list, all its repetitions. Times in microseconds.
+// One item of a list with all its repetitions. Times are in microseconds.
 struct PlacedItem {
-  const WorkItem* item = nullptr;  // of the list, which must outlive it
-  Estimate alone;                  // without overlapping work
+  const WorkItem* item = nullptr;  // in the list, which must outlive this object
+  Estimate alone;                  // duration without overlapping work, with band
   WorkLane lane = WorkLane::computation;
-  double start_us = 0, duration_us = 0;  // start from that of the list
-  // Operations: how many times as long as alone.
+  double start_us = 0, duration_us = 0;  // start: since the start of the list
+  // Operations: duration / duration alone, at least 1.
   double slowdown = 1;
-  // Transfers: what the computation waits for, in the middle and if everything is fast or slow.
+  // Transfers: time that the computation waits for them; at the median, and if all items are at p10 or at
+  // p90.
   double exposed_us = 0, exposed_low_us = 0, exposed_high_us = 0;
-  bool joins = false;  // starts behind the transfers beside the rest in front of it
+  bool joins = false;  // starts after all open transfers of WorkLane::rest
   KernelClass kernel_class = KernelClass::communication;
-  double kernels = 0;  // launched by the host: 1 for all of a CUDA graph
-  double flops = 0;    // of matrix products and attention
+  double kernels = 0;  // number of launches by the host: 1 for a whole CUDA graph
+  double flops = 0;    // of GEMMs and attention
+  // Part of a transfer that computation hides; 0 for operations.
   [[nodiscard]] double hidden_us() const {
     return item->transfer() != nullptr ? duration_us - exposed_us : 0;
   }
 };
 
-// The time of a list, and where it goes.
+// The time of a list and its parts, in microseconds.
 struct PricedList {
-  double time_us = 0;                                 // including what the host holds up
+  double time_us = 0;                                 // total, including host_us
   double low_us = 0, high_us = 0;                     // p10 and p90 if all items err together
-  double host_us = 0;                                 // of time_us: the GPU waits for launches
-  double kernels = 0;                                 // launched
-  double flops = 0;                                   // of matrix products and attention
-  std::array<double, kKernelClassCount> class_us{};   // computation by class
-  std::array<double, kGroupKindCount> exposed_us{};   // transfers that nothing hides
-  std::array<double, kGroupKindCount> transfer_us{};  // all transfers
-  // Of the computation, by the ground it stands on: index EstimateSource.
+  double host_us = 0;                                 // part of time_us in which the GPU waits for launches
+  double kernels = 0;                                 // number of launches
+  double flops = 0;                                   // of GEMMs and attention
+  std::array<double, kKernelClassCount> class_us{};   // [KernelClass] computation
+  std::array<double, kGroupKindCount> exposed_us{};   // [GroupKind] transfers not hidden by computation
+  std::array<double, kGroupKindCount> transfer_us{};  // [GroupKind] all transfers
+  // [EstimateSource] computation by the origin of its estimate.
   std::array<double, 4> source_us{};
 
+  // Adds all fields: the two lists run one after the other.
   PricedList& operator+=(const PricedList& other);
   [[nodiscard]] PricedList times(double count) const;
   friend bool operator==(const PricedList&, const PricedList&) = default;
 };
 
-// One layer, the embedding or the head: the prices of the lists of its LayerWork.
+// Prices of the lists of one LayerWork: a layer, the embedding or the head.
 struct PricedLayer {
   PricedList forward, backward, held_back;
   friend bool operator==(const PricedLayer&, const PricedLayer&) = default;
 };
 
-// In the order of the list, without transfers that take no time: those of groups of one rank. `items` is
-// cleared first. An error if the platform cannot hold a group.
+// Fills `items` (cleared first) in the order of the list, without transfers that take no time, such as those
+// in groups of one rank. Error: the platform cannot place a group.
 [[nodiscard]] Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placement,
                              std::vector<PlacedItem>& items);
 
+// Sums the items without the time of launches (see wait_for_launches()).
 [[nodiscard]] PricedList sum_of(std::span<const PlacedItem> items);
 
-// How long a list of `sum.kernels` launches takes. The host launches the kernels while the GPU runs them, far enough ahead
-// that a list takes at least its launches and no longer. Where it waits for the device in the middle (host_waits), it has no
-// lead behind that: the GPU idles until each kernel there is launched. Such lists follow each other, so that the lead of
-// what stands in front is what was gained behind the wait of the list before:
+// Returns how long a list with `sum.kernels` launches takes, in microseconds. The host launches kernels while
+// the GPU runs earlier ones. Usually it is far enough ahead, so that the list takes the larger of its GPU
+// time and its launches. If the host waits for the device in the list (`host_waits`), it has no lead after
+// the wait, and the GPU idles until each following kernel is launched. Such lists follow each other, so the
+// part before the wait runs with the lead gained after the wait of the previous list:
 //
-//   host  |wait|=exchange=|==products==|==attention==|==router==|wait|
-//   GPU        |          |exchange|   |products.....|attention|router|
-//                          ^idle        ^idle
+//   host  |wait|=all-to-all=|==GEMMs==|==attention==|==router==|wait|
+//   GPU        |            |all-to-all|   |GEMMs.....|attention|router|
+//                ^idle                  ^idle
 [[nodiscard]] double time_with_launches(std::span<const PlacedItem> items, const PricedList& sum,
                                         double launch_us);
 
-// Makes `list`, which took no launches into account, that long.
+// Raises the time of `list`, which did not include launches, to `with_launches_us`. The difference is
+// host_us.
 void wait_for_launches(PricedList& list, double with_launches_us);
 
 }  // namespace stepcast

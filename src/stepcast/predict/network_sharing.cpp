@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::size_t kKinds = kGroupKindCount;
 
-// Lanes of a rank that run beside each other.
+// Lanes of a rank that can communicate at the same time.
 enum class NetworkLane : std::uint8_t { in_layer, data, between_stages };
 
+// Kinds in the same lane never overlap.
 NetworkLane lane_of(GroupKind kind) {
   switch (kind) {
     case GroupKind::tensor:
@@ -32,26 +33,28 @@ NetworkLane lane_of(GroupKind kind) {
 
 std::size_t index(GroupKind kind) { return static_cast<std::size_t>(kind); }
 
-// Every rank sends to every other one, in place of a ring.
+// Whether a group sends from every rank to every other one (all-to-all) instead of along a ring.
 bool exchanges(GroupKind kind, const Layout& layout) {
   if (kind == GroupKind::expert) return layout.layer.dispatcher != TokenDispatcher::all_gather;
   return kind == GroupKind::context && layout.layer.context_parallel_kind == ContextParallelKind::all_to_all;
 }
 
+// Whether groups of this kind have ranks in several pools, for pools of replicas or of pipeline stages.
 bool spans_pools(GroupKind kind, bool replicas) {
   if (!replicas) return kind == GroupKind::pipeline || kind == GroupKind::embedding;
   return kind == GroupKind::data || kind == GroupKind::expert_data || kind == GroupKind::shard ||
          kind == GroupKind::replicate;
 }
 
-// Streams of one kind, an adapter at most each.
+// The streams of one kind out of a node. Each uses at most one NIC.
 struct Streams {
-  double of_group = 1;  // of one group out of a node
-  double per_node = 1;  // of all groups
-  double demand = 1;    // of each, in adapters
+  double of_group = 1;  // number per group
+  double per_node = 1;  // number of all groups of the node
+  double demand = 1;    // of each stream, in NICs
 };
 
-// Ranks of a ring drive as many adapters as they are; of an exchange each sends by itself; of a pair one does.
+// A ring drives one NIC per rank, up to all NICs of the node. In an all-to-all every rank sends separately.
+// Pipeline transfers are one stream.
 Streams streams_of(GroupKind kind, const GroupPlacement& place, double nics, bool exchange) {
   const auto groups = static_cast<double>(std::max<std::int64_t>(1, place.groups_per_node));
   const auto ranks = static_cast<double>(place.ranks_per_node);
@@ -75,13 +78,15 @@ Result<NetworkSharing> NetworkSharing::of(const Network& network, const Layout& 
     const GroupPlacement& on_nodes = group_of(kind, placed);
     return on_nodes.n_nodes > 1 || (pools && spans_pools(kind, pools->replicas) && on_nodes.n_ranks > 1);
   };
-  sharing.capacities_.push_back(nics);  // of a node
+  // Link 0: the NICs of one node.
+  sharing.capacities_.push_back(nics);
   for (std::size_t k = 0; k < kKinds; ++k) {
     const auto kind = static_cast<GroupKind>(k);
     if (!uses_network(kind)) continue;
     streams[k] = streams_of(kind, group_of(kind, placed), nics, exchanges(kind, layout));
     sharing.flows_[k] = {streams[k].demand, {{0, streams[k].per_node}}};
   }
+  // One link for each tier: the uplinks of one unit. Jobs that fit in a unit do not use them.
   for (const NetworkTier& tier : network.tiers) {
     const std::size_t link = sharing.capacities_.size();
     sharing.capacities_.push_back(tier.nodes * nics / tier.oversubscription);
@@ -92,7 +97,7 @@ Result<NetworkSharing> NetworkSharing::of(const Network& network, const Layout& 
       const auto kind = static_cast<GroupKind>(k);
       const GroupPlacement &in_unit = group_of(kind, in_units), &on_nodes = group_of(kind, placed);
       if (!uses_network(kind) || in_unit.n_nodes < 2) continue;
-      // Every ring once.
+      // Each ring leaves the unit once.
       double leave = static_cast<double>(in_unit.groups_per_node) * streams[k].of_group;
       if (exchanges(kind, layout)) {
         const auto elsewhere = static_cast<double>(on_nodes.n_ranks - in_unit.ranks_per_node);
@@ -103,6 +108,7 @@ Result<NetworkSharing> NetworkSharing::of(const Network& network, const Layout& 
     }
   }
   sharing.n_tiers_ = network.tiers.size();
+  // Last link: between zones, if its bandwidth is limited.
   if (pools && pools->zones) sharing.capacities_.push_back(*pools->zones / network.bandwidth_per_nic);
   for (std::size_t k = 0; pools && k < kKinds; ++k) {
     const auto kind = static_cast<GroupKind>(k);
@@ -117,7 +123,8 @@ Result<NetworkSharing> NetworkSharing::of(const Network& network, const Layout& 
   return sharing;
 }
 
-// What the links behind the adapters take from what these pass.
+// Rate limited only by the NICs / rate limited by all links, or the slowdown due to slower NICs of other
+// pools if that is larger.
 double NetworkSharing::slowdown(std::size_t kind, std::optional<std::size_t> other) const {
   std::vector<FlowClass> classes{flows_[kind], others_};
   if (classes[0].passes.empty()) return other_adapters_[kind];
@@ -154,7 +161,8 @@ std::array<SlowdownOfKind, kGroupKindCount> overlaps_of(const PricedStep& step, 
                                                         const Layout& layout) {
   const StepSchedule& schedule = step.schedule;
   const double micro_batches = step.work.micro_batches;
-  // On the stage that decides, of one micro-batch: transfers in layers of both passes, and of weights and gradients.
+  // Transfer time of one micro-batch on the critical stage: in layers of both passes, and of weights and
+  // gradients.
   SlowdownOfKind forward_us{}, backward_us{}, gather_us{}, reduce_us{};
   double forward = 0, backward = 0;
   const auto add = [&](const PricedStep::Layer& unit, double count) {
@@ -180,14 +188,15 @@ std::array<SlowdownOfKind, kGroupKindCount> overlaps_of(const PricedStep& step, 
   }
 
   std::array<SlowdownOfKind, kKinds> overlaps{};
-  // Transfers of weights or gradients, which run beside so many of the passes, meet what the layers of these send.
+  // Adds the overlap of weight or gradient transfers with transfers in layers, if the former run during
+  // `passes` passes of `pass_us`.
   const auto meet = [&](const SlowdownOfKind& data_us, const SlowdownOfKind& layer_us, double pass_us,
                         double passes) {
     double all_data = 0;
     for (const double us : data_us) all_data += us;
     if (all_data <= 0 || pass_us <= 0 || passes <= 0) return;
-    const double within = std::min(1.0, pass_us / all_data);   // of the data transfers, beside the passes
-    const double covered = std::min(1.0, all_data / pass_us);  // of the passes, beside data transfers
+    const double within = std::min(1.0, pass_us / all_data);   // share of the data transfers in overlap
+    const double covered = std::min(1.0, all_data / pass_us);  // share of the passes in overlap
     for (std::size_t layer = 0; layer < kKinds; ++layer) {
       const double busy = std::min(1.0, layer_us[layer] / pass_us);
       const double all_layer = micro_batches * (forward_us[layer] + backward_us[layer]);
@@ -208,7 +217,7 @@ std::array<SlowdownOfKind, kGroupKindCount> overlaps_of(const PricedStep& step, 
   if (schedule.reduce == GradientReduce::every_backward)
     meet(reduce_us, backward_us, backward, micro_batches);
 
-  // Activations that nobody waits for travel beside everything.
+  // Activations that the sender does not wait for overlap everything else.
   if (step.work.stages > 1 && !schedule.boundary_blocks && times.step_us > 0) {
     const std::size_t pipeline = index(GroupKind::pipeline);
     const double sent =
@@ -225,11 +234,11 @@ std::array<SlowdownOfKind, kGroupKindCount> overlaps_of(const PricedStep& step, 
 
 SlowdownOfKind shared_slowdown(const NetworkSharing& sharing,
                                const std::array<SlowdownOfKind, kGroupKindCount>& overlaps) {
-  // Steps of what slows a transfer down: curves are made once for each.
+  // Rounds the result to 1/200, because every distinct slowdown needs its own curve (time over message size).
   constexpr double kSteps = 200;
   SlowdownOfKind result = sharing.alone();
   for (std::size_t k = 0; k < kKinds; ++k) {
-    double alone = 1, rate = 0;  // mean over its time
+    double alone = 1, rate = 0;  // remaining share of its time; mean rate relative to its NICs
     for (std::size_t other = 0; other < kKinds; ++other) {
       const double together = std::min(alone, overlaps[k][other]);
       rate += together / sharing.beside(static_cast<GroupKind>(k), static_cast<GroupKind>(other));
@@ -243,7 +252,7 @@ SlowdownOfKind shared_slowdown(const NetworkSharing& sharing,
 
 namespace {
 
-// `set` of every kind of group and where it lies.
+// Calls set(kind, placement) for every kind of group.
 template <class Set>
 void for_every_kind(Placement& placement, const Set& set) {
   set(GroupKind::tensor, placement.tensor);
@@ -268,7 +277,7 @@ void set_slowdowns(const SlowdownOfKind& slowdown, Placement& placement) {
 void set_latencies(const PoolLinks& pools, Placement& placement) {
   for_every_kind(placement, [&](GroupKind kind, GroupPlacement& place) {
     if (kind == GroupKind::pipeline || !spans_pools(kind, pools.replicas)) return;
-    // What goes round passes all links of the ring but one.
+    // A ring uses all of its links but one. So the latency is at most one round.
     place.between_zones_us =
         std::min(pools.round_us, static_cast<double>(place.n_ranks - 1) * pools.longest_us);
   });

@@ -1,15 +1,17 @@
-// Links between nodes that several transfers pass at once: groups of a job that communicate at the same time, and other
-// jobs. Everything here holds where the platform states the tiers of its fabric (NetworkTier), or a job has several pools
-// of GPUs; elsewhere nothing but a node's own adapters holds transfers up, as the collective models have it.
+// Links between nodes that several transfers use at once: groups of a job that communicate at the same time,
+// and other jobs. This applies only if the platform states the tiers of its fabric (NetworkTier), or if a job
+// has several pools of GPUs. Otherwise only the NICs of a node limit transfers, as the collective models
+// assume.
 //
-// A unit of a tier (a leaf with its nodes, a pod) has uplinks for nodes x adapters / oversubscription. Ranks of a group
-// in a unit are neighbours in its ring, so that a ring leaves the unit once: what passes the uplinks is one stream for
-// every group of the kind. Exchanges of tokens leave it with what goes to ranks elsewhere. Streams get max-min fair rates
-// (cost/fair_shares.h), other jobs as streams of one adapter each. What counts is how much longer that makes transfers than
-// the adapters of their own nodes do: a fabric that passes all that these send changes nothing.
+// A unit of a tier (a leaf switch with its nodes, a pod) has uplinks for nodes x NICs / oversubscription.
+// Ranks of a group in a unit are neighbours in its ring, so a ring leaves the unit once: every group of a
+// kind sends one stream over the uplinks. An all-to-all sends over the uplinks whatever goes to ranks outside
+// the unit. Streams get max-min fair rates (cost/fair_shares.h); other jobs are streams of one NIC each. The
+// result is the slowdown relative to transfers that only the NICs of their nodes limit. A fabric with full
+// bandwidth therefore changes nothing.
 //
-// What runs beside what follows from the schedule; how long it takes follows from the rates, and both from each other: a
-// fixed point of at most kMostSweeps sweeps of the schedule.
+// The schedule determines which transfers overlap, and the rates determine how long they take. Both depend on
+// each other, so the step is priced again with the new rates until they agree, at most kMostSweeps times.
 #pragma once
 
 #include <algorithm>
@@ -29,67 +31,77 @@
 
 namespace stepcast {
 
+// Largest number of evaluations of the schedule, see above.
 inline constexpr std::uint32_t kMostSweeps = 4;
 
-// How groups that span pools of GPUs reach ranks of other pools.
+// How the ranks of this pool of GPUs reach the ranks of other pools.
 struct PoolLinks {
-  bool replicas = false;  // lie in different pools, and data-parallel groups span them; otherwise stages do
-  double bandwidth_over = 1;            // a rank's own adapters over those of the slowest pool
-  std::optional<BytesPerSecond> zones;  // of all together; nothing: pools lie on one fabric
-  std::size_t zone = 0;                 // in which this pool lies
-  double latency_us = 0;                // of a message from it to other zones
-  double longest_us = 0,
-         round_us = 0;  // the longest between two pools; of a ring over all of them, once round
-  // How long a message between two pools is on its way.
+  // Pools contain replicas, so data-parallel groups span them; false: they contain pipeline stages.
+  bool replicas = false;
+  double bandwidth_over = 1;            // NIC bandwidth of a rank / that of the slowest pool
+  std::optional<BytesPerSecond> zones;  // bandwidth between zones, shared by all; nullopt: one fabric
+  std::size_t zone = 0;                 // the zone of this pool
+  double latency_us = 0;                // of a message from this pool to other zones
+  // longest_us: longest latency between two pools. round_us: latency of one round of a ring over all pools.
+  double longest_us = 0, round_us = 0;
+  // Latency in microseconds of a message between two pools; 0 in the same zone.
   [[nodiscard]] double latency_us_to(const PoolLinks& other) const {
     return zone == other.zone ? 0 : std::max(latency_us, other.latency_us);
   }
   friend bool operator==(const PoolLinks&, const PoolLinks&) = default;
 };
 
-// Who sends how much over which links while the groups of a kind communicate.
+// The load on each link while the groups of a kind communicate, and the slowdowns that follow.
 class NetworkSharing {
  public:
-  // `placed` is where the ranks lie on nodes. Errors: those of place().
+  // `placed`: placement of the ranks on nodes. `background_load`: demand of other jobs, as a share of the
+  // capacity of the uplinks. `pools`: links of this pool, if the job has several. Errors: those of place().
   [[nodiscard]] static Result<NetworkSharing> of(const Network& network, const Layout& layout,
                                                  const Placement& placed, double background_load,
                                                  const std::optional<PoolLinks>& pools);
 
-  // How many times as long each kind takes beside other jobs, none of its own beside it.
+  // [GroupKind] slowdown due to other jobs only: transfer time / time limited only by the NICs.
   [[nodiscard]] const SlowdownOfKind& alone() const { return alone_; }
-  // The same of `kind` while `other` communicates, too.
+  // Slowdown of `kind` while `other` also communicates.
   [[nodiscard]] double beside(GroupKind kind, GroupKind other) const {
     return beside_[static_cast<std::size_t>(kind)][static_cast<std::size_t>(other)];
   }
-  // [tier] of the uplinks, what the kind that asks most asks of them: above 1 it waits.
+  // [tier] largest demand of a single kind on the uplinks / their capacity. Above 1, transfers are slowed
+  // down.
   [[nodiscard]] std::vector<double> tier_loads() const;
 
  private:
+  // Computes alone_ and beside_ from the flows and capacities.
   void solve();
   [[nodiscard]] double slowdown(std::size_t kind, std::optional<std::size_t> other) const;
-  std::array<FlowClass, kGroupKindCount> flows_;  // without passages: the kind leaves no unit
-  SlowdownOfKind other_adapters_{};               // of slower pools
+  // [GroupKind] without passages: the kind does not leave a node.
+  std::array<FlowClass, kGroupKindCount> flows_;
+  SlowdownOfKind other_adapters_{};  // [GroupKind] slowdown due to the NICs of slower pools
   FlowClass others_{.demand = 1, .passes = {}};
-  // In adapters: those of a node, uplinks of each tier, then what joins zones.
+  // In units of one NIC: the NICs of a node, the uplinks of each tier, then the links between zones (if
+  // limited).
   std::vector<double> capacities_;
   std::size_t n_tiers_ = 0;
   SlowdownOfKind alone_{};
   std::array<SlowdownOfKind, kGroupKindCount> beside_{};
 };
 
-// Share of the time of each kind's transfers during which each other kind communicates beside it, on the stage that
-// decides. Lanes of a rank: in a layer; weights and gradients; activations between stages.
+// [kind][other] share of the time of the transfers of `kind` during which `other` also communicates, on the
+// critical stage. Kinds in different lanes of a rank can overlap: transfers in layers, transfers of weights
+// and gradients, and activations between stages.
 [[nodiscard]] std::array<SlowdownOfKind, kGroupKindCount> overlaps_of(const PricedStep& step,
                                                                       const StepTimes& times,
                                                                       const Layout& layout);
 
-// How many times as long each kind takes where `overlaps` of its time others share its links.
+// [GroupKind] mean slowdown if transfers share their links with other kinds for the shares `overlaps` of
+// their time.
 [[nodiscard]] SlowdownOfKind shared_slowdown(const NetworkSharing& sharing,
                                              const std::array<SlowdownOfKind, kGroupKindCount>& overlaps);
 
-// The group of `kind` gets `slowdown`.
+// Sets the slowdown of every group that spans several nodes; others get 1.
 void set_slowdowns(const SlowdownOfKind& slowdown, Placement& placement);
-// Groups that span the pools get the latency between their zones; activations between stages have it in the schedule.
+// Sets the latency between zones of groups that span pools. Activations between stages get it from the
+// schedule instead (StepSchedule::delay_us).
 void set_latencies(const PoolLinks& pools, Placement& placement);
 
 }  // namespace stepcast

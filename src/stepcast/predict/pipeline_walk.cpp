@@ -6,8 +6,11 @@
 namespace stepcast {
 namespace {
 
+// Limit for walk_to(): no limit.
 constexpr std::size_t kToTheEnd = std::numeric_limits<std::size_t>::max();
 
+// Builds a walk by advancing all stages in turn. Each stage runs its passes in order as soon as their inputs
+// have been sent.
 class Walker {
  public:
   explicit Walker(const PipelineShape& shape)
@@ -28,16 +31,19 @@ class Walker {
   }
 
  private:
-  // Where a stage's order repeats: pass i + passes of a round is pass i with later micro-batches, as long as
-  // both lie in [begin, end). What may be special is not in it: the first forwards, the last backwards.
+  // The range of a stage's order that repeats. If i and i + round_passes_ are both in [begin, end), they are
+  // the same pass with a later micro-batch. The first forwards and the last backwards are excluded, since
+  // they may differ (weights gathered, gradients reduced).
   struct Repetition {
     std::size_t begin = 0, end = 0;
   };
+  // A position in the walk and the next pass of every stage at it.
   struct Cut {
     std::size_t step = 0;
     std::vector<std::size_t> next;
   };
 
+  // Finds the repeating range of every stage. False if some stage has none.
   bool find_repetition() {
     const std::uint32_t q = round_micro_batches(shape_);
     if (shape_.schedule == PipelineSchedule::gpipe) return false;
@@ -58,7 +64,7 @@ class Walker {
         later.micro_batch += q;
         return order[i + round_passes_] == later;
       };
-      // From the middle to where filling begins and draining ends.
+      // Extend from the middle to the end of warm-up and the begin of cool-down.
       const std::size_t middle = found.begin + (found.end - round_passes_ - found.begin) / 2;
       std::size_t from = middle, to = middle;
       while (from > found.begin && repeats(from - 1)) --from;
@@ -70,7 +76,7 @@ class Walker {
     return true;
   }
 
-  // Stops after every round of the first stage and keeps the last two cuts between which all stages repeat.
+  // Stops after each round of the first stage. Keeps the last pair of cuts between which all stages repeat.
   void walk_rounds() {
     Cut before;
     const Repetition& first = repetition_.front();
@@ -84,6 +90,7 @@ class Walker {
     }
   }
 
+  // Whether every stage advanced by one round between the cuts and stayed in its repeating range.
   bool is_round(const Cut& before, const Cut& now) const {
     if (before.next.empty()) return false;
     for (std::size_t s = 0; s < repetition_.size(); ++s) {
@@ -93,6 +100,7 @@ class Walker {
     return true;
   }
 
+  // Stores the round, unless a message in flight at its end has no counterpart one round earlier.
   void keep(const Cut& before, const Cut& now) {
     WalkRound round{round_micro_batches(shape_), before.step, now.step, {}, {}};
     const auto add = [&](std::vector<std::uint32_t>& cells, std::uint32_t c, std::uint32_t from,
@@ -112,9 +120,9 @@ class Walker {
     if (there_before) walk_.round = std::move(round);
   }
 
-  // Every stage as far as it gets while the first one stops at its limit. One pass of each in turn, the last
-  // stage first: neighbours in the list then wait for nothing of each other, and a processor works on several
-  // at once.
+  // Advances every stage as far as possible, with the first stage stopping at `limit`. Stages take one pass
+  // each in turn, the last stage first. Neighbours in the list are then independent of each other, so a
+  // processor can evaluate several at once.
   void walk_to(std::size_t limit) {
     for (bool moved = true; moved;) {
       moved = false;
@@ -122,7 +130,7 @@ class Walker {
     }
   }
 
-  // The next pass of a stage, if what it needs has been sent: most are asked for several times.
+  // Appends the next pass of a stage if its input has been sent. False if it must wait or is at its limit.
   bool take_pass(std::uint32_t s, std::size_t limit) {
     Ahead& ahead = ahead_[s];
     if (ahead.pass >= (s == 0 ? std::min(limit, orders_[s].size()) : orders_[s].size())) return false;
@@ -135,6 +143,7 @@ class Walker {
     return true;
   }
 
+  // Prepares the next pass of a stage, since it is usually checked several times before it can run.
   void look_ahead(std::uint32_t s) {
     Ahead& ahead = ahead_[s];
     if (ahead.pass >= orders_[s].size()) return;
@@ -159,19 +168,19 @@ class Walker {
       step.stays = v_shaped && c + 1 == shape_.stages;
     } else if (pass.kind == PassKind::backward) {
       ahead.needs = tail ? &forwards_[c] : &backwards_[c + 1];
-      step.receives = !tail;  // the last chunk turns round by itself
+      step.receives = !tail;  // the last chunk continues with its own output
       step.sends = c > 0;
       step.wraps = !v_shaped && s == 0;
       step.stays = v_shaped && c == shape_.stages;
     }
   }
 
-  // What a stage does next.
+  // The next pass of a stage.
   struct Ahead {
-    std::size_t pass = 0;  // in its order
+    std::size_t pass = 0;  // index in the order of the stage
     WalkStep step{};
     std::uint32_t micro_batch = 0;
-    const std::uint32_t* needs = nullptr;  // passes that have sent what it takes; null: nothing
+    const std::uint32_t* needs = nullptr;  // count of passes that have sent its input; null: no input
   };
 
   PipelineShape shape_;
@@ -179,8 +188,9 @@ class Walker {
   std::vector<std::vector<PipelinePass>> orders_;
   std::vector<Repetition> repetition_;
   std::size_t round_passes_ = 0;
-  std::vector<Ahead> ahead_;                         // [stage]
-  std::vector<std::uint32_t> forwards_, backwards_;  // [chunk] done, in the order of micro-batches
+  std::vector<Ahead> ahead_;  // [stage]
+  // [chunk] number of finished passes, in the order of micro-batches.
+  std::vector<std::uint32_t> forwards_, backwards_;
   PipelineWalk walk_;
 };
 
@@ -193,8 +203,9 @@ std::uint32_t round_micro_batches(const PipelineShape& shape) {
 std::uint32_t short_walk_micro_batches(const PipelineShape& shape) {
   const std::uint32_t q = round_micro_batches(shape);
   if (shape.schedule == PipelineSchedule::gpipe) return shape.micro_batches;
-  // Filling and draining takes as many micro-batches as there are stages, with held-back weight gradients
-  // twice as many, interleaved a round each; a few rounds in between to find a common pace.
+  // Warm-up and cool-down take as many micro-batches as there are stages, twice that number with held-back
+  // weight gradients, and one round for each chunk if interleaved. A few more rounds are added for the stages
+  // to reach a common pace.
   const std::uint32_t few = is_v_shaped(shape.schedule)       ? 4 * shape.stages
                             : shape.virtual_stages > 1        ? 4 * q
                             : splits_backward(shape.schedule) ? 2 * shape.stages + 4

@@ -16,7 +16,8 @@
 namespace stepcast {
 namespace {
 
-// What a step of `shape` leaves out of one of `all` micro-batches. Passes of a stage are the first instances of its class.
+// The rounds that a simulation of `micro_batches` omits from a step of `shape`. The passes of a stage are the
+// first instances of its rank class, so indices of passes are indices of instances.
 LeftOutRounds left_out(PipelineShape shape, std::uint32_t micro_batches) {
   LeftOutRounds rounds{.count = rounds_left_out(shape, micro_batches), .of_class = {}};
   shape.micro_batches = micro_batches;
@@ -31,7 +32,8 @@ LeftOutRounds left_out(PipelineShape shape, std::uint32_t micro_batches) {
   return rounds;
 }
 
-// What both ends of a transfer between stages, and of a tied embedding, take alike.
+// Whether a task is a transfer between stages or of a tied embedding. These take equally long on all stages
+// that take part.
 bool is_of_several_stages(const Program& program, const Block& block, std::size_t task) {
   const std::size_t lane = block.lane_codes()[task];
   if (lane >= detail::kSendForward && lane != detail::kHost) return true;
@@ -41,7 +43,7 @@ bool is_of_several_stages(const Program& program, const Block& block, std::size_
          program.groups()[work->group.index()].label == to_string(GroupKind::embedding);
 }
 
-// Prices of every pool for the blocks of its own stages.
+// Prices every block with the pool of its stage. Transfers between pools take the time of the slower one.
 Result<PricedProgram> price_pools(const Program& program, std::span<const PricedStep> parts,
                                   std::span<const StagePool> pools, std::span<StepWorker> workers) {
   std::vector<std::size_t> pool_of_block(program.blocks().size(), 0);
@@ -71,6 +73,8 @@ Result<PricedProgram> price_pools(const Program& program, std::span<const Priced
   return std::move(*all);
 }
 
+// Builds, prices and simulates the Program of a step. `parts` are the prices of each pool; an empty `rounds`
+// means that no micro-batch is omitted.
 Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& layout,
                                 std::span<const StagePool> pools, std::uint32_t micro_batches,
                                 LeftOutRounds rounds, bool as_bodies) {
@@ -94,6 +98,7 @@ Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& lay
     STEPCAST_ASSIGN(priced_bodies,
                     price_bodies(std::move(bodies), program, workers.front().pricer(), prices));
   }
+  // Returns the workers to their models before the prediction borrows them again.
   workers.clear();
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   STEPCAST_ASSIGN(Timeline timeline, plan.simulate(prices.costs));
@@ -131,7 +136,7 @@ Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout,
 
 std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled) {
   const std::uint32_t all = shape.micro_batches, of_round = round_micro_batches(shape);
-  // The shortest walk has one round that repeats; another one before it shows that it does.
+  // The shortest walk contains one round that repeats. An additional round before it shows that it does.
   std::uint32_t few = short_walk_micro_batches(shape) + (shape.virtual_stages > 1 ? of_round : 0);
   for (; doubled > 0; --doubled) few += few / of_round * of_round;
   return few <= all / 4 * 3 ? few : all;

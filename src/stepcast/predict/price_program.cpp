@@ -1,3 +1,4 @@
+// Prices every distinct work once, then sets the durations of all tasks from these prices.
 #include "stepcast/predict/price_program.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace {
 
 std::size_t index_of(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
 
+// Whether a task occupies a GPU stream with work.
 bool runs_on_gpu(TaskKind kind) {
   switch (kind) {
     case TaskKind::kernel:
@@ -31,11 +33,12 @@ bool runs_on_gpu(TaskKind kind) {
 PricedWork known(Estimate once) { return {true, once, {}}; }
 PricedWork unknown(std::string why) { return {false, {}, std::move(why)}; }
 
-// A time that is given and has no band.
+// An estimate without a band.
 Estimate exactly(double time_us, EstimateSource source) {
   return {Microseconds{time_us}, Microseconds{time_us}, Microseconds{time_us}, source};
 }
 
+// Visitor of TaskWork: the price of one repetition, or the reason why there is none.
 struct PriceOfWork {
   StepPricer& prices;
   std::span<const GroupPlacement> groups;
@@ -66,8 +69,11 @@ struct PriceOfWork {
   PricedWork operator()(const Waiting&) const { return known(exactly(0, EstimateSource::measured)); }
 };
 
+// Sets the durations of the tasks of a block that have a known work, then slows down computations that
+// overlap transfers.
 void price_tasks(const Program& program, const Block& block, std::span<const PricedWork> works,
                  const StepPricer& prices, std::span<double> durations) {
+  // Depends on the kind of collective if the work of the transfer is known.
   const auto overlap_slowdown = [&](const TaskInfo& transfer) {
     const CollectiveWork* work =
         transfer.work.valid() ? std::get_if<CollectiveWork>(&program.works.of(transfer.work)) : nullptr;
@@ -79,6 +85,7 @@ void price_tasks(const Program& program, const Block& block, std::span<const Pri
     durations[t] = works[task.work.index()].once.time.value() * task.work_times;
   }
   const std::span<const Overlap> overlaps = block.overlaps();
+  // Overlaps are sorted by computation: one iteration for each computation with all of its transfers.
   for (std::size_t begin = 0, end = 0; begin < overlaps.size(); begin = end) {
     double transfers_us = 0, slowed_us = 0;
     for (; end < overlaps.size() && overlaps[end].computation == overlaps[begin].computation; ++end) {
@@ -86,13 +93,13 @@ void price_tasks(const Program& program, const Block& block, std::span<const Pri
       transfers_us += durations[transfer];
       slowed_us += durations[transfer] * overlap_slowdown(block.tasks()[transfer]);
     }
-    // As lay_out() does.
+    // The same rule as in lay_out().
     double& us = durations[overlaps[begin].computation.index()];
     if (us > 0 && transfers_us > 0) us *= 1 + std::min(1.0, transfers_us / us) * (slowed_us / transfers_us);
   }
 }
 
-// How often the tasks of every block run, over all ranks.
+// [BlockId] number of executions over all ranks.
 std::vector<double> runs_of_blocks(const Program& program) {
   std::vector<double> runs(program.blocks().size(), 0.0);
   for (const RankClass& ranks : program.rank_classes()) {
@@ -105,6 +112,8 @@ std::vector<double> runs_of_blocks(const Program& program) {
 
 }  // namespace
 
+// Tasks that represent bodies are counted by their inner tasks. Unmodelled work is collected by id first and
+// by text afterwards, since several ids may have the same text.
 Coverage coverage_of(const Program& program, const PricedProgram& priced, std::span<const double> runs,
                      const PricedBodies* bodies) {
   Coverage coverage;
@@ -157,6 +166,7 @@ Coverage coverage_of(const Program& program, const PricedProgram& priced, std::s
                                    std::string{std::get<2>(key)}, static_cast<std::uint64_t>(sum.tasks),
                                    sum.time_us});
   }
+  // Longest first; equal times stay in alphabetical order, which keeps reports reproducible.
   std::stable_sort(coverage.unmodelled.begin(), coverage.unmodelled.end(),
                    [](const auto& a, const auto& b) { return a.time_us > b.time_us; });
   return coverage;
@@ -203,6 +213,7 @@ Result<PricedBodies> price_bodies(TaskBodies bodies, const Program& program, con
     for (std::size_t t = 0; t < program.blocks()[b].task_count(); ++t) {
       const std::size_t body = bodies.index_of(program.blocks()[b].tasks()[t]);
       if (body != TaskBodies::kNone)
+        // A body is the only instance of its rank class, so its duration is the end of that class.
         priced.costs.duration_us(BlockId{b})[t] = timeline.rank_end_us(RankClassId{body});
     }
   }
@@ -213,6 +224,7 @@ Result<PricedBodies> price_bodies(TaskBodies bodies, const Program& program, con
 
 std::vector<GroupPlacement> place_recorded_groups(const Program& program, std::int64_t gpus_per_node) {
   std::map<std::string_view, std::vector<RankSpan>> by_label;
+  // Groups of a label share the NICs of their nodes, so each is placed together with all of them.
   for (const RankGroup& group : program.groups()) by_label[group.label].push_back(group.ranks);
   std::vector<GroupPlacement> places;
   for (const RankGroup& group : program.groups()) {

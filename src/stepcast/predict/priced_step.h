@@ -1,5 +1,5 @@
-// A step that was priced but not yet put on a time line: what every rank does, what it costs, and what ranks
-// exchange.
+// A step with prices but without a time line: the work of every rank, its costs, and the transfers between
+// ranks.
 #pragma once
 
 #include <array>
@@ -16,15 +16,16 @@
 
 namespace stepcast {
 
-// A transfer that is done `times` times; below 1 it is a share of a larger one: what a layer adds to a bucket.
+// A transfer that is done `times` times. Below 1 it is a share of a larger transfer, such as the part of a
+// bucket that a layer fills.
 struct BulkTransfer {
   Transfer transfer;
   double times = 1;
-  double time_us = 0;  // of all of it; 0: nobody to exchange with
+  double time_us = 0;  // of all repetitions; 0: a group of one rank
   friend bool operator==(const BulkTransfer&, const BulkTransfer&) = default;
 };
 
-// Transfers one after the other.
+// Up to four transfers, one after the other.
 class BulkTransfers {
  public:
   void add(const BulkTransfer& transfer) {
@@ -36,29 +37,30 @@ class BulkTransfers {
   friend bool operator==(const BulkTransfers&, const BulkTransfers&) = default;
 
  private:
-  std::array<BulkTransfer, 4> parts_;  // dense and expert parameters, within a copy and over the copies
+  std::array<BulkTransfer, 4> parts_;  // dense and expert parameters, within and across shard groups
   std::size_t size_ = 0;
   double time_us_ = 0;
 };
 
-// Weights and gradients of some parameters of one rank.
+// Transfers of the weights (gather) and gradients (reduce) of some parameters of one rank.
 struct DataTransfers {
   BulkTransfers gather, reduce;
   friend bool operator==(const DataTransfers&, const DataTransfers&) = default;
 };
 
-// [GroupKind]: times as long as alone on links of its own.
+// [GroupKind] transfer time / time with exclusive use of the links.
 using SlowdownOfKind = std::array<double, kGroupKindCount>;
 
-// What a step's transfers meet behind the adapters of its nodes (network_sharing.h).
+// Contention of the transfers of a step beyond the NICs of its nodes (network_sharing.h).
 struct NetworkUse {
-  SlowdownOfKind alone{}, slowdown{};  // beside other jobs, and beside groups of its own as well
-  std::vector<double> tier_loads;      // [tier] what its busiest kind asks of the uplinks
-  std::uint32_t sweeps = 0;            // of the schedule, until both agreed; 0: nothing is shared
-  double residual = 0;                 // by which they still did not
+  SlowdownOfKind alone{}, slowdown{};  // due to other jobs; due to other jobs and other groups of this job
+  std::vector<double> tier_loads;      // [tier] largest demand of a kind / capacity of the uplinks
+  std::uint32_t sweeps = 0;  // number of evaluations until rates and schedule agreed; 0: no shared links
+  double residual = 0;       // largest relative difference that remained
   friend bool operator==(const NetworkUse&, const NetworkUse&) = default;
 };
 
+// The work of a step, its prices and its schedule.
 struct PricedStep {
   StepWork work;
   Placement placement;
@@ -66,38 +68,40 @@ struct PricedStep {
     DataTransfers transfers;
     friend bool operator==(const Layer&, const Layer&) = default;
   };
-  std::vector<Layer> layers;  // [kind]
+  std::vector<Layer> layers;  // [kind of layer]
   Layer embedding, head;
 
-  // The end of a step on one rank.
+  // The end of a step on one rank: gradient clipping, optimizer and casts.
   struct Update {
-    double dense_parameters = 0, expert_parameters = 0;  // trained, of all its chunks, not divided by shards
-    WorkList work;                                       // clipping, update, casts: of the rank's shard
+    // Trained parameters of all chunks of the rank, before sharding.
+    double dense_parameters = 0, expert_parameters = 0;
+    WorkList work;  // of the shard of the rank
     PricedList price;
-    DataTransfers whole;  // all gradients and weights at once
+    DataTransfers whole;  // all gradients and weights in one piece
     friend bool operator==(const Update&, const Update&) = default;
   };
-  std::vector<Update> updates;                 // the distinct ones
-  std::vector<std::uint32_t> update_of_stage;  // [stage]
+  std::vector<Update> updates;                 // distinct ones; stages with equal parameters share one
+  std::vector<std::uint32_t> update_of_stage;  // [stage] index into `updates`
   [[nodiscard]] const Update& update(std::size_t stage) const { return updates[update_of_stage[stage]]; }
 
-  // Between two stages; `put_together`: the parts that tensor-parallel ranks received.
+  // Activations between two stages. `put_together`: all-gather of the parts that tensor-parallel ranks
+  // received.
   BulkTransfer boundary, put_together;
-  BulkTransfer tied_embedding;  // gradients of the embedding that first and last stage share
+  BulkTransfer tied_embedding;  // gradients of the embedding shared by first and last stage
 
-  // Time of all passes over what their lists say: every rank waits for the slowest GPU of the job.
+  // Factor on the time of all passes: every rank waits for the slowest GPU of the job.
   double slowest_gpu_factor = 1;
-  bool compiled = false;         // launched from compiled code
-  double launch_us = 0;          // of one kernel, or of one operator of an eager stack,
-  double operator_launches = 1;  // which is so many launches
-  // What the host does besides launching is counted in launches of a kernel: each is this share of a launch_us.
+  bool compiled = false;         // kernels are launched from compiled code
+  double launch_us = 0;          // host time per kernel launch, or per operator of an eager framework
+  double operator_launches = 1;  // launches that launch_us consists of
+  // Other host work is counted in launches of a kernel: each takes this share of launch_us.
   double host_share = 1;
   NetworkUse network;
-  std::optional<TokenExchange> exchange;  // how tokens go to their experts; nothing: by collectives
-  bool on_device = false;                 // kernels as a profiler shows them (StepPricer)
-  bool fp32_convolutions = false;         // of a layout (Precision)
+  std::optional<TokenExchange> exchange;  // how tokens reach their experts; nullopt: by collectives
+  bool on_device = false;                 // kernels as measured by a profiler (StepPricer)
+  bool fp32_convolutions = false;         // from the layout (Precision)
   StepSchedule schedule;
-  // Works are the same if they are one.
+  // Works are compared by their address.
   friend bool operator==(const PricedStep&, const PricedStep&) = default;
 };
 

@@ -1,3 +1,5 @@
+// Simulates a rebuilt program and compares its steps, GPU windows, kernel starts and waits in collectives
+// with the record.
 #include "stepcast/predict/replay.h"
 
 #include <algorithm>
@@ -17,16 +19,19 @@ bool is_gpu_task(const Block& block, std::size_t task) {
   return block.lanes()[block.lane_codes()[task]].kind == LaneKind::gpu_stream;
 }
 
-// The block of a rank class of a recorded program: it has one.
+// The only block of a rank class in a recorded program.
 const Block& block_of(const Program& program, std::size_t c) {
   return program.block_of(RankClassId{c}, InstanceId{0});
 }
 
+// The simulated step of a rank and the end of its GPU work.
 struct RankWindow {
   Interval step;
   double gpu_end_us = 0;
 };
 
+// Only GPU work that the recorded window includes counts, so that measured and simulated windows cover the
+// same tasks.
 RankWindow simulated_window(const RecordedProgram& recorded, const Timeline& timeline, std::size_t c) {
   const RecordedStepFacts& facts = recorded.facts[c];
   const Block& block = block_of(recorded.program, c);
@@ -43,7 +48,7 @@ RankWindow simulated_window(const RecordedProgram& recorded, const Timeline& tim
   return window;
 }
 
-// Time of the step in which the thread that ends it does nothing.
+// Time in the step during which the thread on `lane` runs no task.
 double idle_of_main_thread(const Block& block, std::span<const Interval> at, std::uint16_t lane,
                            Interval step) {
   double busy = 0;
@@ -55,6 +60,8 @@ double idle_of_main_thread(const Block& block, std::span<const Interval> at, std
   return std::max(0.0, step.length_us() - busy);
 }
 
+// Fills scores.collective_waits. The shortest stay in a collective is its transfer; the remainder of each
+// stay is waiting.
 void score_collectives(const RecordedProgram& recorded, ReplayScores& scores) {
   const Program& program = recorded.program;
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
@@ -80,7 +87,7 @@ void score_collectives(const RecordedProgram& recorded, ReplayScores& scores) {
   }
 }
 
-// What the facts say of kept delays, where others than the recorded ones stand on hand-offs.
+// Sets the kept delays of hand-offs in the facts to those of `costs`.
 void count_kept_handoffs(RecordedProgram& recorded, const Costs& costs) {
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const std::span<const EdgeInfo> edges = block_of(recorded.program, c).edge_infos();
@@ -94,14 +101,17 @@ void count_kept_handoffs(RecordedProgram& recorded, const Costs& costs) {
   }
 }
 
+// Neutral element of around().
 constexpr Interval kNoWindow{std::numeric_limits<double>::infinity(),
                              -std::numeric_limits<double>::infinity()};
 
+// The smallest interval that contains both.
 Interval around(const Interval& a, const Interval& b) {
   return {std::min(a.start_us, b.start_us), std::max(a.end_us, b.end_us)};
 }
 
-// Of ranks that wait for nobody, one after the other.
+// Replays every rank separately, without GPU dependencies and without waiting for other ranks. `handoffs`:
+// costs of hand-offs; null: as recorded.
 Result<ReplayScores> score_naive(const RecordedProgram& recorded, const SmallestHandoffs* handoffs) {
   ReplayScores all{.measured_window = kNoWindow, .simulated_window = kNoWindow};
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
@@ -171,7 +181,7 @@ double ReplayScores::longest_step_us() const {
 Interval simulated_step(const RecordedProgram& recorded, const Timeline& timeline, RankClassId c) {
   const RecordedStepFacts& facts = recorded.facts[c.index()];
   Interval step;
-  // The step starts as long after the rank's first CPU event as it did in the record.
+  // The distance between the first CPU event of the rank and the step is kept as recorded.
   step.start_us =
       facts.step_us.start_us + (timeline.start_offset_us(c) - recorded.start_offset_us[c.index()]);
   if (!facts.step_end_task.valid()) {
@@ -273,7 +283,8 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
     result.variants.push_back(std::move(variant));
   };
   const SmallestHandoffs handoffs{recorded};
-  // First: the second takes as much memory as the replay itself.
+  // Variants come first, since the second one needs as much memory as the replay. It is freed before the
+  // replay.
   if (options.compare_variants) {
     add_variant("naive", score_naive(recorded, options.smallest_handoff ? &handoffs : nullptr));
     add_variant("smallest_handoff", score_replay(recorded, handoffs.costs(recorded.program)));

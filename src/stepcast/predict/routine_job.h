@@ -1,4 +1,4 @@
-// What a run needs to know of a job whose step is priced: also how long it evaluates, and when it stops.
+// Turns a priced step into a RunJob: the description of a training run with checkpoints and evaluation.
 #pragma once
 
 #include "stepcast/base/result.h"
@@ -8,8 +8,8 @@
 
 namespace stepcast {
 
-// run_job_of() on the platform of `steps`, with the routine; a batch of evaluation takes the forward passes of the step.
-// Errors: those of a prediction.
+// run_job_of() on the platform of `steps`, with the intervals of `routine`. `step_s`: step time in seconds. A
+// batch of evaluation takes as long as the forward passes of a step. Errors: those of a prediction.
 [[nodiscard]] Result<RunJob> routine_job(const TrainingRoutine& routine, const Transformer& model,
                                          const Layout& layout, const StepModel& steps, double step_s);
 

@@ -17,17 +17,17 @@
 namespace stepcast {
 namespace {
 
-// Scenarios that a thread sweeps at a time: those of one tile of the engine.
+// Scenarios that a thread simulates together: the number in one tile of the engine.
 constexpr std::size_t kTile = 8;
 
-// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): good for counters as seeds.
+// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Suitable for consecutive numbers as seeds.
 class Random {
  public:
   Random(std::uint64_t seed, std::uint64_t stream) : state_(mixed(seed) ^ mixed(~stream)) {}
   std::uint64_t next() { return mixed(state_ += 0x9e3779b97f4a7c15U); }
   double unit() { return static_cast<double>((next() >> 11U) + 1) * 0x1p-53; }  // (0, 1]
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
-  // Standard normal, by Box and Muller.
+  // Standard normal, by the Box-Muller transform.
   double normal() {
     const double radius = std::sqrt(-2 * std::log(unit()));
     return radius * std::cos(2 * std::numbers::pi * unit());
@@ -42,8 +42,11 @@ class Random {
   std::uint64_t state_;
 };
 
+// The factor that applies to a task.
 enum class Part : std::uint8_t { other, host, gpu, network };
 
+// Transfers are network; other GPU work is gpu; work of the host is host. Waiting and unknown CPU tasks keep
+// their time.
 Part part_of(const Program& program, const TaskInfo& task) {
   if (task.kind == TaskKind::collective || task.kernel_class == KernelClass::communication)
     return Part::network;
@@ -52,11 +55,12 @@ Part part_of(const Program& program, const TaskInfo& task) {
   return program.works.host(task.work) != nullptr ? Part::host : Part::other;
 }
 
+// The only block of a rank class in a recorded program.
 BlockId block_id(const RecordedProgram& recorded, std::size_t c) {
   return recorded.program.rank_class(RankClassId{c}).instances.front().block;
 }
 
-// Factors on the times of a step, applied to the same Costs again and again.
+// Applies factors to the times of a step. The same Costs can be reused for several draws.
 class Scaling {
  public:
   Scaling(const RecordedProgram& recorded, const Costs& base) : recorded_(recorded), base_(base) {
@@ -69,7 +73,7 @@ class Scaling {
     }
   }
 
-  // `costs` began as a copy of the base.
+  // `costs` must be a copy of the base costs, possibly after earlier calls. Sets all durations.
   void apply(const ScenarioDraw& draw, Costs& costs) const {
     for (std::size_t c = 0; c < parts_.size(); ++c) {
       const double factors[] = {1, draw.ranks[c].host, draw.ranks[c].gpu, draw.network};
@@ -89,8 +93,9 @@ class Scaling {
   bool shares_ = false;                   // some delay is a share of a duration
 };
 
-// Steps of public training runs over their median: medians over seven series of 261 to 9,528 single steps on A100 and
-// H100 (docs/constants.md). What is above a few percent is mostly evaluation, checkpoints and restarts.
+// Steps of public training runs relative to their median: medians over seven series of 261 to 9,528 single
+// steps on A100 and H100 (docs/constants.md). Values more than a few percent above 1 are mostly evaluation,
+// checkpoints and restarts.
 struct StepQuantile {
   double share, factor;
 };
@@ -98,7 +103,8 @@ constexpr StepQuantile kFieldSteps[] = {{0, 0.985},    {0.01, 0.988}, {0.05, 0.9
                                         {0.25, 0.994}, {0.5, 1},      {0.75, 1.008},  {0.9, 1.031},
                                         {0.95, 1.070}, {0.99, 1.159}, {0.999, 1.507}, {1, 1.507}};
 
-// Values that are alike likely: the middles of a thousand parts of the distribution.
+// A thousand equally probable values: the quantiles at the midpoints of a thousand equal parts, linearly
+// interpolated.
 std::vector<Slowdown> field_steps() {
   constexpr std::size_t kValues = 1000;
   std::vector<Slowdown> values;
@@ -114,6 +120,7 @@ std::vector<Slowdown> field_steps() {
   return values;
 }
 
+// Quotient, or 1 if one of the times is missing.
 double ratio(double of, double to) { return to > 0 && of > 0 ? of / to : 1; }
 
 }  // namespace
@@ -199,7 +206,8 @@ ScenarioDraw draw_scenario(const SlowdownDraws& draws, std::size_t n_ranks, std:
                            std::uint64_t scenario) {
   Random random{seed, scenario};
   const auto jitter = [&](double sigma) {
-    const double z = random.normal();  // drawn in any case: parts do not depend on each other
+    // Always drawn, so that the draws of one part do not depend on other parts.
+    const double z = random.normal();
     return sigma > 0 ? std::exp(sigma * z) : 1;
   };
   ScenarioDraw draw;
@@ -248,7 +256,7 @@ Result<SweptScenarios> sweep_scenarios(const RecordedProgram& recorded, const Co
   const std::size_t n_ranks = recorded.facts.size();
   ScenarioOptions how;
   how.start_offset_us = recorded.start_offset_us;
-  std::vector<std::optional<std::size_t>> watched(n_ranks);  // position in how.watched
+  std::vector<std::optional<std::size_t>> watched(n_ranks);  // index into how.watched
   for (std::size_t c = 0; c < n_ranks; ++c) {
     const RecordedStepFacts& facts = recorded.facts[c];
     if (!facts.step_end_task.valid()) continue;

@@ -18,6 +18,7 @@ Result<std::vector<PricedStep>> price_on_pools(const Transformer& model, const L
     parts.push_back(std::move(part));
   }
   if (parts.size() < 2) return parts;
+  // Each chunk and stage gets the times of its own pool.
   StepSchedule merged = parts.front().schedule;
   for (std::size_t c = 0; c < merged.chunks.size(); ++c) {
     const std::uint32_t stage =
@@ -30,6 +31,7 @@ Result<std::vector<PricedStep>> price_on_pools(const Transformer& model, const L
     merged.optimizer_us[s] = own.optimizer_us[s];
     merged.gather_after_step_us[s] = own.gather_after_step_us[s];
   }
+  // Times that stages share are the largest of all pools.
   double sent_us = 0, put_together_us = 0;
   for (const PricedStep& part : parts) {
     const StepSchedule& own = part.schedule;
@@ -44,6 +46,7 @@ Result<std::vector<PricedStep>> price_on_pools(const Transformer& model, const L
         stage_of_chunk(layout.pipeline.schedule, merged.shape.stages, static_cast<std::uint32_t>(chunk));
     return pools[pool_of_stage(pools, stage)].links;
   };
+  // Latency between consecutive chunks, which is 0 within a zone. The list is cleared if all are 0.
   for (std::size_t c = 0; c + 1 < merged.chunks.size(); ++c)
     merged.delay_us.push_back(links_of(c).latency_us_to(links_of(c + 1)));
   if (std::ranges::all_of(merged.delay_us, [](double us) { return us == 0; })) merged.delay_us.clear();

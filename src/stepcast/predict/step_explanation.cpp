@@ -1,3 +1,4 @@
+// Repeats the placement of every list of a priced step and reports its items.
 #include "stepcast/predict/step_explanation.h"
 
 #include <utility>
@@ -9,13 +10,15 @@
 namespace stepcast {
 namespace {
 
-// Matrix work whose record was measured in short runs alone: its clock under load is carried over from other devices.
+// Whether the record of a GEMM or attention kernel comes only from short runs. Its clock under load is then
+// carried over from other devices.
 bool rests_on_short_runs(const Operation& operation, KernelClass kernel_class, StepPricer& prices) {
   if (kernel_class != KernelClass::gemm && kernel_class != KernelClass::attention) return false;
   return prices.platform().find_model(kSustainedClockKind) != nullptr &&
          !prices.kernels().model().explain(operation).sustained;
 }
 
+// Report of one placed item.
 ExplainedItem explained(const PlacedItem& placed, StepPricer& prices) {
   const WorkItem& item = *placed.item;
   ExplainedItem result;
@@ -48,7 +51,8 @@ ExplainedItem explained(const PlacedItem& placed, StepPricer& prices) {
   return result;
 }
 
-// Runs of stages with the same update: "update", "update of stage 0", "update of stages 1 to 14".
+// Title of a distinct update, naming the first run of stages that share it: "update", "update of stage 0",
+// "update of stages 1 to 14".
 std::string update_title(const PricedStep& step, std::size_t update) {
   std::size_t first = 0;
   while (step.update_of_stage[first] != update) ++first;
@@ -64,6 +68,7 @@ std::string update_title(const PricedStep& step, std::size_t update) {
 Result<std::vector<ExplainedList>> explain(const PricedStep& step, StepPricer& prices) {
   std::vector<ExplainedList> lists;
   std::vector<PlacedItem> placed;
+  // `launched`: the list waits for its launches, as passes do but updates do not.
   const auto add = [&](std::string title, const WorkList& work, bool launched) -> Status {
     if (work.empty()) return Ok{};
     STEPCAST_TRY(lay_out(work, prices, step.placement, placed));

@@ -1,3 +1,5 @@
+// Prices a step: work, placement, launches, layers, transfers, schedule. If transfers share network links,
+// this is repeated until rates and schedule agree.
 #include "stepcast/predict/step_model.h"
 
 #include <algorithm>
@@ -24,24 +26,26 @@
 namespace stepcast {
 namespace {
 
-// SMs that libraries take for dispatch and combine by default.
+// SMs used for dispatch and combine, defaults of the libraries.
 constexpr double kSmsOfDeepEp = 20, kSmsOfHybridEp = 32;
 
-// What the host takes for a kernel of a description where eager PyTorch runs it under autocast, over the mean time per launch that
-// a platform's host shows: casts, parts of norms, rotations and activations are kernels of their own (2.1 launches of a kernel in BERT,
-// 2.2 in GPT-2, 2.4 in ResNet-50, 3.3 in Llama), and models are Python. Measured steps of BERT, GPT-2 and XLNet that the host
-// decides (data/measured) take 3.3; casts are 0.4 of the launches.
+// Host time per kernel of a description, in eager PyTorch under autocast, divided by the mean time per launch
+// in the platform's host model. It is above 1 because casts and parts of norms, rotations and activations are
+// separate kernels (2.1 launches per kernel in BERT, 2.2 in GPT-2, 2.4 in ResNet-50, 3.3 in Llama), and
+// because models are Python code. In measured host-bound steps of BERT, GPT-2 and XLNet (data/measured) the
+// ratio is 3.3. Casts are 0.4 of the launches.
 constexpr double kLaunchesOfKernel = 3.3, kWithoutCasts = 0.6;
 
+// The compute times of a unit, multiplied by the factor for the slowest GPU. Transfers are filled in later.
 ScheduleUnit unit_of(const PricedLayer& layer, double factor) {
   return {factor * layer.forward.time_us, factor * layer.backward.time_us, factor * layer.held_back.time_us,
           0, 0};
 }
 
-// What the chunks of the schedule compute; their transfers come later.
+// Fills the compute times of the chunks of the schedule. price_transfers() adds the transfers.
 void fill_units(PricedStep& step) {
   StepSchedule& schedule = step.schedule;
-  // A step that is filled again keeps its memory.
+  // Units are cleared but keep their memory, since searches fill the same step many times.
   schedule.chunks.resize(step.work.chunks.size());
   for (std::size_t c = 0; c < step.work.chunks.size(); ++c) {
     const ChunkWork& chunk = step.work.chunks[c];
@@ -60,7 +64,7 @@ void fill_units(PricedStep& step) {
   }
 }
 
-// Products in a narrow type need units that multiply it.
+// Error if the device has no matrix units for an fp8 or fp4 type.
 Status check_units(const Device& device, DType compute) {
   if ((compute != DType::fp8 && compute != DType::fp4) || device.peak(compute)) return Ok{};
   return Error::at(device.name, "the type of GEMMs")
@@ -70,17 +74,17 @@ Status check_units(const Device& device, DType compute) {
           fmt::format("choose bf16 or fp16, another platform, or set peak_{}_TFLOPs", to_string(compute)));
 }
 
-// How tokens go to their experts: nothing where collectives take them.
+// How a library such as DeepEP exchanges tokens between experts; nullopt if collectives do it.
 std::optional<TokenExchange> exchange_of(const Transformer& model, const Layout& layout) {
   const TokenDispatcher dispatcher = layout.layer.dispatcher;
   if (!model.moe || (dispatcher != TokenDispatcher::deepep && dispatcher != TokenDispatcher::hybridep))
     return std::nullopt;
   TokenExchange exchange;
-  // Latent experts read and write narrower vectors than the layers.
+  // With latent experts, the exchanged vectors are narrower than the hidden size.
   const std::int64_t width = model.moe->latent_size > 0 ? model.moe->latent_size : model.hidden_size;
   exchange.hidden_size = static_cast<double>(width);
   exchange.element_bytes = 2;
-  // A scale of 4 bytes goes with 128 elements.
+  // fp8 with one 4-byte scale per 128 elements, in bytes per element.
   constexpr double kNarrowBytes = 1 + 4.0 / 128;
   if (layout.layer.narrow_dispatch) exchange.dispatch_bytes = kNarrowBytes;
   exchange.top_k = model.moe->experts_per_token;
@@ -97,18 +101,19 @@ Layout with_software_choices(Layout layout, const Device& device) {
   AttentionKernel& kernel = layout.layer.attention_kernel;
   if (kernel != AttentionKernel::any) return layout;
   kernel = usual_attention_kernel(layout.software, generation_of(device).asynchronous_products);
-  // FlashAttention multiplies 16 bits and less.
+  // FlashAttention does not support fp32.
   if (layout.layer.precision.compute == DType::fp32) kernel = AttentionKernel::efficient;
   return layout;
 }
 
+// The caches of one worker, and the computation of a step with them.
 struct StepWorker::Impl {
   explicit Impl(const Platform& platform) : pricer(platform, {}) {}
 
-  // Answers as a model of these assumptions and links.
+  // Switches to a model with these assumptions and links, and drops caches that are invalid or too large.
   void take_on(const StepAssumptions& assumptions, const std::optional<PoolLinks>& links) {
-    constexpr std::size_t kMostLayers = 4096;  // some 50 kB each
-    constexpr unsigned kLooksEvery = 256;      // counting them takes as long as a known layout
+    constexpr std::size_t kMostLayers = 4096;  // about 50 kB each
+    constexpr unsigned kLooksEvery = 256;      // counting the layers takes as long as pricing a cached layout
     if (++n_taken_on % kLooksEvery == 0 && layers.size() > kMostLayers) layers = {};
     const bool is_same = assumptions == said;
     if (!is_same || links != pool_links) placed.clear();
@@ -118,7 +123,7 @@ struct StepWorker::Impl {
     pricer.price_as(std::nullopt, false, false, 1);
   }
 
-  // Fill a `step`: it is large, and a search asks for thousands.
+  // These fill a given `step`: it is large, and a search prices thousands.
   Status begin(const Transformer& model, const Layout& layout, PricedStep& step);
   Status finish(const Transformer& model, const Layout& layout, PricedStep& step);
   Status price(const Transformer& model, const Layout& layout, PricedStep& step) {
@@ -126,17 +131,19 @@ struct StepWorker::Impl {
     return finish(model, layout, step);
   }
 
-  // What a step takes whose transfers have their time.
+  // Prices the step with the network slowdowns that its placement currently has.
   Status price_with_slowdowns(const Transformer& model, const Layout& layout, PricedStep& step);
-  // Transfers that share links with others, and what runs beside them, until both agree.
+  // Repeats schedule and prices until the network slowdowns agree with the overlaps. Does nothing without
+  // shared links.
   Status share_network(const Transformer& model, const Layout& layout, PricedStep& step);
+  // Whether the platform states tiers of its fabric, or the job has several pools.
   [[nodiscard]] bool shares_network() const {
     const auto& network = pricer.platform().node.network;
     return pool_links || (network && !network->tiers.empty());
   }
 
-  // Where the ranks of a layout lie: as before while the degrees are the same. Sharding alternates in a search, so one
-  // placement is kept for every size of its groups.
+  // Placement of the ranks of a layout, cached while the degrees are equal. One placement is kept for every
+  // size of the shard groups, because searches alternate between them.
   Status place_ranks(const Layout& layout, PricedStep& step) {
     STEPCAST_ASSIGN(const Placed* found, placed_ranks(layout));
     step.placement = found->placement;
@@ -144,14 +151,16 @@ struct StepWorker::Impl {
   }
 
   struct Placed {
-    std::int64_t shard_group = 0;  // ranks that share
-    Placement placement;           // where all lie
+    std::int64_t shard_group = 0;  // ranks per shard group
+    Placement placement;           // of all groups
+    // Only if transfers share links.
     std::optional<NetworkSharing> sharing;
   };
   Result<const Placed*> placed_ranks(const Layout& layout) {
     Degrees degrees = layout.degrees;
-    degrees.virtual_stages = 1;  // a rank has all of them
-    // What is exchanged where decides how transfers share links.
+    degrees.virtual_stages = 1;  // all virtual stages of a stage are on one rank
+    // The dispatcher and the kind of context parallelism decide whether groups use rings or all-to-all, and
+    // so how transfers share links.
     if (degrees != placed_degrees || layout.rank_order != placed_order ||
         layout.layer.dispatcher != placed_dispatcher ||
         layout.layer.context_parallel_kind != placed_context) {
@@ -192,7 +201,7 @@ struct StepWorker::Impl {
   ScheduleEvaluator evaluator;
 };
 
-// `layout` with its software's choices.
+// `layout` must be complete (with_software_choices()).
 Status StepWorker::Impl::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_TRY(check_units(pricer.platform().device, layout.layer.precision.compute));
   STEPCAST_TRY(step_work(model, layout, layers, step.work));
@@ -210,7 +219,7 @@ Status StepWorker::Impl::share_network(const Transformer& model, const Layout& l
   STEPCAST_ASSIGN(const Placed* found, placed_ranks(layout));
   if (!found->sharing) return Ok{};
   const NetworkSharing* const sharing = &*found->sharing;
-  constexpr double kAgreed = 0.005;  // as near as slowdowns are told apart
+  constexpr double kAgreed = 0.005;  // relative difference of slowdowns that is accepted
   SlowdownOfKind now = sharing->alone();
   step.network.alone = now;
   step.network.tier_loads = sharing->tier_loads();
@@ -240,11 +249,11 @@ Status StepWorker::Impl::price_with_slowdowns(const Transformer& model, const La
   const std::optional<double>& eager = layout.layer.operator_launches;
   step.operator_launches = eager ? *eager * generation_of(pricer.platform().device).host_time : 1;
   if (!eager && !step.compiled && rule_of(layout).layers.launches_operators) {
-    // Blocks of networks are few operators without biases.
+    // Blocks of networks have few operators and no biases. They use the ratio without casts.
     const bool casts =
         rule_of(layout).layers.autocasts && layout.layer.precision.master_weights && !model.network;
     const double us = kLaunchesOfKernel * (casts ? 1 : kWithoutCasts) * pricer.operator_us();
-    // In launches, so that both are faster on a faster host.
+    // Expressed as a number of launches, so that a faster host speeds up both.
     step.operator_launches = std::max(1.0, us / StepAssumptions{}.host_launch_us);
   }
   step.host_share = eager ? 1 : 1 / step.operator_launches;
@@ -273,14 +282,16 @@ Status StepWorker::Impl::price_with_slowdowns(const Transformer& model, const La
   return price_transfers(model, layout, pricer, step);
 }
 
-// What models of one platform have priced: workers that no thread uses at the moment.
+// Caches shared by all models of one platform: the workers that no thread uses at the moment.
 struct StepWorker::Shared {
   explicit Shared(const Platform& on) : platform(on) { free.push_back(std::make_unique<Impl>(on)); }
 
+  // A free worker, or a new one.
   std::unique_ptr<Impl> take() {
     {
       const std::scoped_lock lock{mutex};
-      // Bounds what workers remember in a process that runs for days. A search takes thousands, and must not start anew.
+      // Drops all caches after 2^20 calls, to bound the memory of long-running processes. A search needs only
+      // thousands of calls, so it keeps its caches.
       constexpr std::size_t kMostTakes = std::size_t{1} << 20U;
       if (++n_taken % kMostTakes == 0) free.clear();
       if (!free.empty()) {
@@ -293,7 +304,7 @@ struct StepWorker::Shared {
   }
   void give_back(std::unique_ptr<Impl> impl) {
     const std::scoped_lock lock{mutex};
-    free.push_back(std::move(impl));  // the next one to be taken: a single thread always has the same
+    free.push_back(std::move(impl));  // last in, first out: a single thread always gets the same worker
   }
 
   const Platform& platform;

@@ -15,15 +15,17 @@ namespace stepcast {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
-// Copies of a step whose largest growth is the same this often have settled; after so many in all the mean growth of
-// the later half counts.
+// The period is found when the largest growth is equal in kSameGrowth consecutive copies. After kMostCopies
+// copies, the mean growth of the later half is used instead.
 constexpr int kSameGrowth = 3, kMostCopies = 48;
+// Relative tolerance for equal growth.
 constexpr double kSame = 1e-9;
 
 const Block& block_of(const RecordedProgram& recorded, std::size_t c) {
   return recorded.program.block_of(RankClassId{c}, InstanceId{0});
 }
 
+// The longest step of all ranks, in microseconds.
 double longest_step_us(const RecordedProgram& recorded, const Timeline& timeline) {
   double us = 0;
   for (std::size_t c = 0; c < recorded.facts.size(); ++c)
@@ -31,21 +33,25 @@ double longest_step_us(const RecordedProgram& recorded, const Timeline& timeline
   return us;
 }
 
-// What a rank takes over from the copy before, as edges from the begin of its step. All tasks keep their numbers.
+// The state that a rank takes over from the previous copy, expressed as edges from the begin of its step.
+// Task numbers are those of the recorded block.
 struct Carried {
+  // GPU work that was running when the step began.
   struct LeftOver {
     std::uint32_t task = 0;
-    std::uint32_t in_copy_before = 0;  // the task that it is: as far from the last of its lane
+    // The task that it corresponds to: equally far from the end of its lane.
+    std::uint32_t in_copy_before = 0;
     std::uint32_t on_lane_before = kNone;
-    std::uint32_t edge = kNone;  // of the chained block, and so for the others
+    std::uint32_t edge = kNone;  // of the chained block; the same below
   };
+  // The first task of the step itself on a lane; it waits until the previous copy has freed the lane.
   struct FirstOnLane {
     std::uint16_t lane = 0;
     std::uint32_t task = 0;
     std::uint32_t edge = kNone;
-    std::vector<std::uint16_t> behind;  // lanes whose work has to be over
+    std::vector<std::uint16_t> behind;  // lanes that must be free before it
   };
-  // The longest wait for worker processes that load data, where it is one.
+  // The longest wait for worker processes that load data; kNone if no wait is long enough.
   struct LoaderWait {
     std::uint32_t task = kNone;
     std::uint32_t edge = kNone;
@@ -53,16 +59,18 @@ struct Carried {
   std::vector<LeftOver> left_over;
   std::vector<FirstOnLane> first;
   LoaderWait loader;
-  std::vector<std::uint32_t>
-      waits;  // for all streams: sync calls for which the record has no work to wait for
+  // Sync calls for which the record has no work to wait for. They wait for all streams.
+  std::vector<std::uint32_t> waits;
   std::vector<std::uint32_t> wait_edges;
-  std::vector<std::uint32_t>
-      recorded_edge;  // [edge of the chained block] in the recorded one; kNone: carried
+  // [edge of the chained block] in the recorded one; kNone: carried.
+  std::vector<std::uint32_t> recorded_edge;
 };
 
-// A step that waits so long for its data loader gets its batches at the loader's pace, not from a full queue: assumed.
+// Thresholds, assumed: a step with a longer wait for its data loader gets batches at the loader's pace
+// instead of from a full queue. The wait must exceed both.
 constexpr double kLoaderWaitUs = 1000, kLoaderShareOfStep = 0.02;
 
+// Whether a frame of the stack is the next() of a PyTorch DataLoader with worker processes.
 bool is_in_loader(const Program& program, StackId stack) {
   for (; stack.valid(); stack = program.stacks.parent(stack)) {
     const std::string_view name = program.names.text(program.stacks.name(stack));
@@ -71,6 +79,7 @@ bool is_in_loader(const Program& program, StackId stack) {
   return false;
 }
 
+// The longest CPU task inside a data loader that exceeds both thresholds; kNone if there is none.
 std::uint32_t loader_wait(const RecordedProgram& recorded, std::size_t c) {
   const Block& block = block_of(recorded, c);
   double longest_us = std::max(kLoaderWaitUs, kLoaderShareOfStep * recorded.facts[c].step_us.length_us());
@@ -85,6 +94,7 @@ std::uint32_t loader_wait(const RecordedProgram& recorded, std::size_t c) {
   return found;
 }
 
+// Whether a task is the end of a synchronising call for which the recording has no GPU work.
 bool waits_for_streams(const Block& block, std::uint32_t t) {
   if (block.tasks()[t].kind != TaskKind::sync_return) return false;
   for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e)
@@ -92,6 +102,7 @@ bool waits_for_streams(const Block& block, std::uint32_t t) {
   return true;
 }
 
+// Finds everything in the block of rank class c that depends on the previous copy.
 Carried what_is_carried(const RecordedProgram& recorded, std::size_t c) {
   const Block& block = block_of(recorded, c);
   Carried carried;
@@ -102,7 +113,8 @@ Carried what_is_carried(const RecordedProgram& recorded, std::size_t c) {
     on_lane[block.lane_codes()[t]].push_back(t);
     if (waits_for_streams(block, t)) carried.waits.push_back(t);
   }
-  std::map<std::int64_t, std::vector<std::uint16_t>> of_stream;  // work that overlaps has lanes of its own
+  // Overlapping work of one stream is on several lanes.
+  std::map<std::int64_t, std::vector<std::uint16_t>> of_stream;
   for (std::size_t l = 0; l < on_lane.size(); ++l) {
     if (block.lanes()[l].kind == LaneKind::gpu_stream && block.lanes()[l].recorded >= 0)
       of_stream[block.lanes()[l].recorded].push_back(static_cast<std::uint16_t>(l));
@@ -127,13 +139,16 @@ Carried what_is_carried(const RecordedProgram& recorded, std::size_t c) {
   return carried;
 }
 
-// The block with edges from the begin of the step in place of those into left-over work, and for all that is carried.
+// The recorded block with an additional in-port for the begin of the step. Edges into left-over work are
+// replaced by edges from that port, and every carried dependency gets one. The delays of these edges are set
+// for each copy.
 Result<Block> chained_block(const Block& block, Carried& carried) {
   BlockBuilder builder{block.name(), block.role()};
   for (const Lane& lane : block.lanes()) builder.add_lane(lane);
   for (const std::string& port : block.in_ports()) builder.add_in_port(port);
   const InPortId begin = builder.add_in_port("begin of the step");
-  std::multimap<std::uint32_t, std::uint32_t*> added;  // [task] where the number of a carried edge goes
+  // [task] address that receives the number of a carried edge.
+  std::multimap<std::uint32_t, std::uint32_t*> added;
   std::vector<bool> left_over(block.task_count(), false);
   for (Carried::LeftOver& work : carried.left_over) {
     added.emplace(work.task, &work.edge);
@@ -166,13 +181,16 @@ Result<Block> chained_block(const Block& block, Carried& carried) {
 
 }  // namespace
 
-// The chained copies: one after the other through one Program whose carried edges say what the copy before left.
+// Simulates the chained copies one after the other. All use one Program; the delays of its carried edges
+// contain the state that the previous copy left.
 class StepOrbit::Chain {
  public:
   explicit Chain(const RecordedProgram& recorded) : recorded_(recorded) {
     for (std::size_t c = 0; c < recorded.facts.size(); ++c) carried_.push_back(what_is_carried(recorded, c));
   }
 
+  // `alone`: the single step, simulated with `costs`. If it leaves no state and waits for no loader, it is
+  // the result.
   Result<StepPeriod> run(const Costs& costs, const Timeline& alone) {
     take(alone);
     over_us_.assign(carried_.size(), {});
@@ -190,12 +208,13 @@ class StepOrbit::Chain {
   }
 
  private:
+  // Builds the chained Program from the recorded one and compiles it.
   Status compile() {
     for (std::size_t c = 0; c < carried_.size(); ++c) {
       STEPCAST_ASSIGN(Block chained, chained_block(block_of(recorded_, c), carried_[c]));
       RankClass rank_class = recorded_.program.rank_class(RankClassId{c});
       BlockInstance instance = rank_class.instances.front();
-      instance.in_slots.push_back(rank_class.slot_count++);  // that nobody writes: the rank's start
+      instance.in_slots.push_back(rank_class.slot_count++);  // never written, so it contains the rank's start
       instance.block = program_.add_block(std::move(chained));
       rank_class.instances.clear();
       program_.add_instance(program_.add_rank_class(std::move(rank_class)), std::move(instance));
@@ -206,7 +225,7 @@ class StepOrbit::Chain {
     return Ok{};
   }
 
-  // Durations and delays of the chained blocks as they are in the recorded ones.
+  // Sets durations and delays of the chained blocks to those of the recorded ones.
   void take_costs(const Costs& costs) {
     costs_ = std::make_unique<Costs>(program_);
     for (std::size_t c = 0; c < carried_.size(); ++c) {
@@ -220,7 +239,8 @@ class StepOrbit::Chain {
     }
   }
 
-  // A loader that kept the recorded step waiting delivers once in such a step, as much faster as its wait is.
+  // A loader that kept the recorded step waiting delivers one batch per recorded step time, multiplied by the
+  // factor on its wait.
   Status take_loaders(const Costs& costs) {
     STEPCAST_ASSIGN(const Plan plan, Plan::compile(recorded_.program));
     STEPCAST_ASSIGN(const Timeline as_recorded,
@@ -241,11 +261,12 @@ class StepOrbit::Chain {
     return Ok{};
   }
 
-  // From what the step alone left.
+  // Simulates copies until the growth is constant, starting from the state that the single step left.
   Result<StepPeriod> chain() {
     StepPeriod period{.us = length_us_, .alone_us = length_us_};
-    double begun_us = 0;                       // of the copy, since the first
-    std::vector<std::vector<double>> halfway;  // ends of all lanes since the first copy
+    double begun_us = 0;  // begin of the copy since the first one
+    // End of every lane since the first copy, at half of the copies.
+    std::vector<std::vector<double>> halfway;
     double halfway_step_us = 0;
     Timeline timeline;
     int same = 0;
@@ -264,6 +285,7 @@ class StepOrbit::Chain {
       for (const double us : loading_us_) period.us = std::max(period.us, us);
       for (std::size_t c = 0; c < ends_us_.size(); ++c) {
         for (std::size_t l = 0; l < ends_us_[c].size(); ++l) {
+          // Ends are relative to the begin of their copy, so the length of the previous copy is added.
           const double growth_us = before_us + (ends_us_[c][l] - before[c][l]);
           if (growth_us <= period.us * (1 + kSame)) continue;
           period.us = growth_us;
@@ -289,7 +311,8 @@ class StepOrbit::Chain {
     return settled(std::move(period), std::move(timeline));
   }
 
-  // From the first work of the stream that works longest on, so that all of a step's work lies in it.
+  // One period of a rank. It starts with the first work of its busiest stream, so that it contains all work
+  // of a step.
   [[nodiscard]] Interval one_period(const Timeline& timeline, RankClassId c, double period_us) const {
     const Block& block = block_of(recorded_, c.index());
     const std::span<const Interval> at = timeline.instance(c, 0, InstanceId{0});
@@ -307,6 +330,7 @@ class StepOrbit::Chain {
     return {start_us, start_us + period_us};
   }
 
+  // Adds the last copy, its windows, and the last task of the stream that sets the period.
   StepPeriod settled(StepPeriod period, Timeline timeline) const {
     SettledStep step;
     for (std::size_t c = 0; c < carried_.size(); ++c)
@@ -326,7 +350,7 @@ class StepOrbit::Chain {
     return period;
   }
 
-  // What a copy leaves, on its own clock.
+  // Stores the state that a copy leaves, in times since the begin of that copy.
   void take(const Timeline& timeline) {
     length_us_ = longest_step_us(recorded_, timeline);
     ends_us_.clear();
@@ -340,6 +364,7 @@ class StepOrbit::Chain {
     }
   }
 
+  // Whether every lane is free, and all left-over work has ended, before the next step needs them.
   [[nodiscard]] bool nothing_carried() const {
     for (std::size_t c = 0; c < carried_.size(); ++c) {
       for (const double us : ends_us_[c])
@@ -350,7 +375,7 @@ class StepOrbit::Chain {
     return true;
   }
 
-  // Into the carried edges of the next copy.
+  // Writes the stored state into the carried edges for the next copy.
   void carry() {
     for (std::size_t c = 0; c < carried_.size(); ++c) {
       const Carried& carried = carried_[c];
@@ -358,13 +383,15 @@ class StepOrbit::Chain {
       const std::span<double> delays = costs_->delay_us(BlockId{c}),
                               durations = costs_->duration_us(BlockId{c});
       const auto since_begin = [&](double us) { return std::max(0.0, us - length_us_ - start_us); };
-      std::map<std::uint32_t, double> over;  // [left-over task] since the begin
+      std::map<std::uint32_t, double> over;  // [left-over task] end since the begin
       for (std::size_t i = 0; i < carried.left_over.size(); ++i) {
         const Carried::LeftOver& work = carried.left_over[i];
         double us = std::max(over_us_[c][i] - start_us, since_begin(left_us_[c][i]));
         const double behind_us = work.on_lane_before == kNone ? 0 : over.at(work.on_lane_before);
         us = std::max(us, behind_us);
         over[work.task] = us;
+        // Cut the duration to the time since the previous left-over work on the lane, and set the delay so
+        // that the work ends at `us`.
         durations[work.task] = std::min(durations[work.task], us - behind_us);
         delays[work.edge] = us - durations[work.task];
       }
@@ -394,12 +421,13 @@ class StepOrbit::Chain {
   std::unique_ptr<Plan> plan_;
   std::unique_ptr<Costs> costs_;
   std::vector<std::vector<double>> over_us_;  // [rank class] end of left-over work in the step alone
-  std::vector<double> loading_us_;            // [rank class] of a batch; 0: nothing waits for it
-  // Of the copy before, on its clock:
+  std::vector<double> loading_us_;            // [rank class] time per batch; 0: no wait for a loader
+  // State of the previous copy, in times since its begin:
   double length_us_ = 0;
   std::vector<std::vector<double>> ends_us_;  // [rank class][lane]
-  std::vector<std::vector<double>> left_us_;  // [rank class] end of what is left-over work of the next
-  std::vector<double> delivered_us_;          // [rank class] when its batch was there
+  // [rank class] end of the work that is left over for the next copy.
+  std::vector<std::vector<double>> left_us_;
+  std::vector<double> delivered_us_;  // [rank class] when its batch was delivered
 };
 
 StepOrbit::StepOrbit(const RecordedProgram& recorded) : recorded_(&recorded) {}

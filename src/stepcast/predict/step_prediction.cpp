@@ -7,23 +7,26 @@
 namespace stepcast {
 namespace {
 
-// Share of the bands of kernels and transfers that they have in common and that does not cancel. Assumed.
+// Share of the bands of kernels and transfers that is a common error and does not cancel. Assumed.
 constexpr double kCorrelatedShare = 0.3;
-// What is only assumed errs further to the slow side, by this much. Assumed.
+// The error of assumed times is larger to the slow side by this factor. Assumed.
 constexpr double kSlowSideOfAssumed = 1.5;
-// Half-width on the slow side where no product of the device or of a relative was measured: published training of 22 and
-// 175 billion parameters on MI250X took 1.54 and 1.58 times what its figures say (73.5 and 69.2 TFLOP/s for 113 and 109).
+// Half-width to the slow side if no GEMM was measured on the device or a relative. Published training of 22
+// and 175 billion parameters on MI250X took 1.54 and 1.58 times the forecast from its figures (73.5 and 69.2
+// TFLOP/s instead of 113 and 109).
 constexpr double kUnmeasuredDeviceSlow = 0.5;
-// What the structure leaves out where layers have experts, as a share of the step: their kernels, dispatchers and
-// overlaps change from release to release of the same software. Chosen with published steps in view.
+// Half-widths for effects outside of the model in layers with experts, as a share of the step. Their kernels,
+// dispatchers and overlaps change between releases of the same software. Tuned on published steps.
 constexpr double kExpertsFast = 0.06, kExpertsSlow = 0.22;
-// The same for a kind of layouts of which no run was published (unmeasured_kind()): sharded experts with expert
-// parallelism, when their published steps were first forecast, took 28 % less than that in the median.
+// The same for kinds of layouts without published runs (unmeasured_kind()). When published steps of sharded
+// experts with expert parallelism were forecast for the first time, the steps took 28 % less than the
+// forecast (median).
 constexpr double kUnmeasuredKind = 0.28;
-// Of what waits for the operators of an eager stack: hosts, containers and flags differ.
+// Half-widths as a share of the host-bound time in eager frameworks, because hosts, containers and flags
+// differ.
 constexpr double kEagerHostFast = 0.3, kEagerHostSlow = 0.4;
-// The same of plain PyTorch, whose host was measured: of 57 steps of an H100 and an H200 that the host decides, forecast with the host
-// times of the other machine, four fifths are within.
+// The same for plain PyTorch with a measured host. They contain four fifths of 57 host-bound steps of an H100
+// and an H200, each forecast with the host times of the other machine.
 constexpr double kMeasuredHostFast = 0.25, kMeasuredHostSlow = 0.3;
 
 double sum(const std::array<double, kKernelClassCount>& values) {
@@ -55,12 +58,13 @@ std::optional<double> StepPrediction::model_flops_utilization() const {
 
 namespace {
 
-// What the stage that sets the pace computes, and the products of the whole model.
+// Computation of the critical stage, and FLOPs of the whole model.
 struct Computed {
   PricedList passes;
-  double model_flops = 0, all_flops = 0;  // per rank of every stage
+  double model_flops = 0, all_flops = 0;  // sum over one rank of every stage
 };
 
+// Sums the prices of the critical stage over all its micro-batches, and the FLOPs over all stages.
 Computed computed(const PricedStep& step, const Layout& layout, std::uint32_t critical) {
   Computed out;
   const double micro_batches = step.work.micro_batches;
@@ -85,8 +89,9 @@ Computed computed(const PricedStep& step, const Layout& layout, std::uint32_t cr
       if (is_critical) out.passes += layer.held_back.times(run.count * slowed_micro_batches);
     }
     if (chunk.has_head) add(step.head.forward, step.head.backward, 1);
-    // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it. Frozen weights
-    // have no gradients. Of the two forward passes beside a reference one has a backward.
+    // Kernels of attention do 5/2 of the forward FLOPs in the backward pass, but the definition of model
+    // FLOPs counts 2. Frozen weights have no weight gradients. With a reference model there are two forward
+    // passes, one of them with a backward.
     const double passes = layout.layer.frozen_base ? 2 : 3;
     out.model_flops +=
         (layout.layer.reference_model ? (passes + 1) / 2 : passes) * forward_flops * micro_batches;
@@ -95,6 +100,7 @@ Computed computed(const PricedStep& step, const Layout& layout, std::uint32_t cr
   return out;
 }
 
+// Splits the step time: the passes by kind of work, the remainder by the time line of the critical stage.
 StepShares shares_of(const PricedStep& step, const PricedList& passes, const StepTimes& times,
                      const StageTimes& stage) {
   StepShares shares;
@@ -110,13 +116,15 @@ StepShares shares_of(const PricedStep& step, const PricedList& passes, const Ste
   shares.fixed_us = step.schedule.fixed_us;
   shares.bubble_us = times.step_us - shares.fixed_us - stage.end_us + stage.idle_us;
   if (step.work.stages == 1) {
-    // Nothing to wait for but the transfers counted above.
+    // With one stage there is no bubble: it waits only for the transfers counted above. Rounding must not
+    // make it negative.
     shares.bubble_us = std::max(0.0, shares.bubble_us);
   }
   return shares;
 }
 
-// The band: what the parts say, all erring together, and what the structure leaves out.
+// Adds the band of the step: the bands of its parts as a common error, combined with the band for effects
+// that the model does not include.
 Estimate with_band(const PricedStep& step, const PricedList& passes, const StepPrediction& result,
                    const Layout& layout, StepPricer& prices) {
   const double time = result.times.step_us;
@@ -127,8 +135,8 @@ Estimate with_band(const PricedStep& step, const PricedList& passes, const StepP
     return result.source_shares[static_cast<std::size_t>(source)];
   };
   const auto us_of = [&](KernelClass of) { return result.shares.class_us[static_cast<std::size_t>(of)]; };
-  // Errors of many kernels cancel in part, unless no kernels of the device were measured: those are one error.
-  // What rests on assumptions may be off as a whole, and so may the clock of all matrix work.
+  // Errors of many kernels cancel in part. Without measured kernels of the device all have the same error.
+  // Assumed times, and the clock of all matrix work, may be off as a whole.
   const double unmeasured = share(EstimateSource::analytic) + share(EstimateSource::assumed);
   const double correlated = kCorrelatedShare + (1 - kCorrelatedShare) * unmeasured;
   const double matrix_us = us_of(KernelClass::gemm) + us_of(KernelClass::attention);
@@ -157,8 +165,9 @@ Estimate with_band(const PricedStep& step, const PricedList& passes, const StepP
   if (share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
   if (share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
   if (assume.log_sd > 0) {
-    // What a question adds to its assumptions (a limit of power, settings without a price) no measured step says.
-    constexpr double kTenth = 1.2815515655446004;  // of a normal deviate
+    // Measured steps say nothing about the additional uncertainty of this question, such as a power limit or
+    // settings without a price. It is added.
+    constexpr double kTenth = 1.2815515655446004;  // of a normal distribution, in standard deviations
     const auto added = [](double asked, double usual) {
       return std::max(0.0, asked * asked - usual * usual);
     };

@@ -1,4 +1,4 @@
-// What a forecast says of a step: its time with a band, where it goes, throughput.
+// The prediction of a step: its time with a band, the parts of the time, throughput and utilisation.
 #pragma once
 
 #include <array>
@@ -16,48 +16,56 @@
 
 namespace stepcast {
 
-// Where the time of the critical stage goes; the parts add up to the step.
+// Parts of the time of the critical stage, in microseconds. Their sum is the step time.
 struct StepShares {
   std::array<double, kKernelClassCount> class_us{};  // computation by class
-  std::array<double, kGroupKindCount> exposed_us{};  // communication that nothing hides, by group
-  double host_us = 0;                                // the GPU waits for launches
-  double bubble_us = 0;                              // the pipeline has nothing to do
-  double optimizer_us = 0;                           // clipping and update
+  std::array<double, kGroupKindCount> exposed_us{};  // [GroupKind] communication that is not hidden
+  double host_us = 0;                                // the GPU waits for kernel launches
+  double bubble_us = 0;                              // the pipeline stage is idle
+  double optimizer_us = 0;                           // gradient clipping and update
   double fixed_us = 0;                               // between steps
   [[nodiscard]] double computation_us() const;
   [[nodiscard]] double exposed_communication_us() const;
   [[nodiscard]] double total_us() const;
-  // Of the step, in which a GPU has nothing to do or transfers to other nodes: tensor-parallel groups do not.
+  // Share of the step in which a GPU is idle or waits for transfers to other nodes. Tensor-parallel transfers
+  // are excluded. `several_nodes`: whether the job has more than one node.
   [[nodiscard]] double waiting_share(bool several_nodes) const;
 };
 
+// The forecast of one step.
 struct StepPrediction {
   Estimate step;
   StepShares shares;
+  // The time line of every stage.
   StepTimes times;
-  // Share of the computation that rests on measured, fitted, analytic and assumed times.
+  // [EstimateSource] share of the computation.
   std::array<double, 4> source_shares{};
+  // Tokens of the global batch.
   double tokens_per_step = 0;
   std::int64_t n_gpus = 1;
-  // Products and attention of forward and backward, all GPUs; causal attention counted as it is. `hardware`
-  // adds what recomputation repeats.
+  // FLOPs of GEMMs and attention, forward and backward, of all GPUs. Causal attention is counted without its
+  // masked half. `hardware_flops` also contains recomputation.
   double model_flops = 0, hardware_flops = 0;
-  std::optional<FlopsPerSecond> peak;  // of one GPU, dense, in the type of the products
-  // What was chosen where the layout leaves it open, and what makes this forecast less certain.
+  std::optional<FlopsPerSecond> peak;  // of one GPU, dense, in the compute type of the GEMMs
+  // Choices made because the layout leaves them open, and reasons for a less certain forecast.
   std::vector<std::string> notes;
 
   [[nodiscard]] double tokens_per_second() const;
-  [[nodiscard]] double flops_per_second_per_gpu() const;  // of the model
+  [[nodiscard]] double flops_per_second_per_gpu() const;  // of model_flops
+  // MFU: FLOP/s of the model / peak; nullopt without a known peak.
   [[nodiscard]] std::optional<double> model_flops_utilization() const;
 };
 
-// From the priced parts and their time line.
+// Summarises a priced step and its evaluated time line. `prices` must be in the state in which the step was
+// priced.
 [[nodiscard]] StepPrediction step_prediction(const PricedStep& step, const StepTimes& times,
                                              const Layout& layout, StepPricer& prices);
 
-// Of the step, what its micro-batches take.
+// Time of all micro-batches of the step, in microseconds: without update, time between steps and
+// data-parallel transfers.
 [[nodiscard]] double passes_us(const StepPrediction& prediction);
-// Of the step, what its forward passes take, or would take alone; without update, and what is between steps.
+// Time of the forward passes of the step, in microseconds, without update and time between steps. This is
+// also the estimate for running only the forward passes.
 [[nodiscard]] double forward_us(const PricedStep& step, const StepPrediction& prediction);
 
 }  // namespace stepcast

@@ -1,3 +1,5 @@
+// Prices are cached: operations by TrainingKernels, curves of collectives by group, layers by their address
+// and the placement of their groups.
 #include "stepcast/predict/step_prices.h"
 
 #include <algorithm>
@@ -10,8 +12,8 @@
 namespace stepcast {
 namespace {
 
-// Multiprocessors that add up what the ranks of a tensor-parallel group send, beside a product: num_sm of Transformer
-// Engine's userbuffer configurations; NCCL takes about as many.
+// SMs used to reduce transfers of a tensor-parallel group during a GEMM: num_sm of the userbuffer
+// configurations of Transformer Engine. NCCL uses about the same number.
 constexpr double kReductionMultiprocessors = 16;
 
 }  // namespace
@@ -36,7 +38,7 @@ StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumpti
   assume(assumptions);
   const ModelRecord* record = platform.find_model(ExpertExchange::kRecordKind);
   if (record == nullptr) return;
-  // One that cannot be read counts as missing.
+  // An unreadable record is treated as missing.
   if (auto rates = ExpertExchange::read(record->parameters)) exchange_rates_ = std::move(*rates);
 }
 
@@ -51,9 +53,9 @@ void StepPricer::assume(const StepAssumptions& assumptions) {
                         .expert_factor = assumptions.expert_factor,
                         .weight_gradient_factor = assumptions.weight_gradient_factor,
                         .fp8_gemm_time_ratio = assumptions.fp8_gemm_time_ratio});
-  // Both are factors of a time.
+  // Assumptions are factors on times; the collective model takes speeds.
   collectives_.set_speeds(1 / assumptions.intra_node_factor, 1 / assumptions.inter_node_factor);
-  // Factors that were calibrated on steps of the platform come on top of those of the caller.
+  // Factors calibrated on measured steps of the platform multiply those of the caller.
   const StepFactors& factors = kernels_.platform_factors();
   assumptions_.communication_factor *= factors.communication;
   assumptions_.expert_factor *= factors.experts;
@@ -62,13 +64,14 @@ void StepPricer::assume(const StepAssumptions& assumptions) {
   constexpr std::size_t kMostRemembered = 4096;
   if (layers_.size() > kMostRemembered) layers_.clear();
   if (assumptions_ == before) return;
+  // Layers priced under other assumptions are kept, since searches alternate between a few assumptions.
   others_.of(before) = std::move(layers_);
   layers_ = std::move(others_.of(assumptions_));
 }
 
 double StepPricer::operator_us() {
   if (!operator_us_) {
-    // Launches that cannot be read are not asked for.
+    // An unreadable host model is treated as missing.
     const Result<HostOverheads> host = HostOverheads::of(*platform_);
     operator_us_ = host.ok() ? host->us_per_launch() : 0;
   }
@@ -77,6 +80,8 @@ double StepPricer::operator_us() {
 
 double StepPricer::overlap_slowdown(CollectiveOp op) const {
   const double sms = platform_->device.sm_count.value_or(0);
+  // A reduce-scatter also sums data. It slows computation by its SMs / the remaining SMs, if that is more than
+  // the assumed share.
   if (op != CollectiveOp::reduce_scatter || sms <= 2 * kReductionMultiprocessors) {
     return assumptions_.overlap_slowdown;
   }
@@ -97,7 +102,7 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   if (const auto known = curves_.find(key); known != curves_.end()) return &known->second;
   CollectiveGroup group;
   group.op = op;
-  group.dtype = DType::bf16;  // what is reduced in training has 16 or 32 bits
+  group.dtype = DType::bf16;  // data that is reduced in training has 16 or 32 bits
   group.n_ranks = key.n_ranks;
   group.n_nodes = key.n_nodes;
   group.min_ranks_per_node = place.min_ranks_per_node == place.ranks_per_node ? 0 : key.min_ranks;
@@ -128,16 +133,18 @@ void StepPricer::price_as(const std::optional<TokenExchange>& exchange, bool on_
 Estimate StepPricer::on_device(const Operation& operation, const PricedOperation& priced) {
   const bool amd = platform_->device.vendor == "AMD";
   Operation run = operation;
-  // PyTorch lets cuDNN convolve fp32 tensors on TF32 units where a GPU has them.
+  // cuDNN runs fp32 convolutions of PyTorch on TF32 units if the GPU has them, unless the layout forbids it.
   const bool convolves = std::holds_alternative<ConvolutionShape>(run.shape);
   const auto has = [&](DType dtype) { return kernels_.model().analytic().figures().has_matrix_units(dtype); };
   const bool on_units = convolves && run.dtype == DType::fp32 && !amd && has(DType::tf32);
   if (on_units && !fp32_convolutions_) run.dtype = DType::tf32;
   SeenKernels kernels = usual_kernels(run, amd, has(run.dtype));
-  if (on_units && fp32_convolutions_) kernels.times = 1;  // none of them on TF32 units
+  if (on_units && fp32_convolutions_) kernels.times = 1;  // no kernel uses TF32 units
   return on_device_->of(run, priced, kernels);
 }
 
+// Time of dispatch (scatter) or combine (gather) by a library; nullopt if collectives do it or rates are
+// missing.
 std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes message,
                                                    const GroupPlacement& place) const {
   if (!exchange_ || (op != CollectiveOp::scatter && op != CollectiveOp::gather)) return std::nullopt;
@@ -163,13 +170,14 @@ Result<Estimate> StepPricer::price(CollectiveOp op, Bytes message, const GroupPl
   if (place.n_ranks <= 1 || message.value() <= 0) return Estimate{};
   const StepFactors& factors = kernels_.platform_factors();
   const double where = place.n_nodes > 1 ? factors.inter_node : factors.intra_node;
+  // Dispatch and combine of a library scale with the factor of experts as well.
   if (const auto exchanged = price_exchange(op, message, place)) {
     return exchanged->scaled(assumptions_.communication_factor * where * assumptions_.expert_factor);
   }
   STEPCAST_ASSIGN(const TimeCurve* found, curve(op, place));
   const double experts = op == CollectiveOp::all_to_all ? assumptions_.expert_factor : 1;
   Estimate estimate = found->at(message).scaled(assumptions_.communication_factor * where * experts);
-  if (place.between_zones_us > 0) {  // a sum goes round twice
+  if (place.between_zones_us > 0) {  // an all-reduce goes around the ring twice
     const Microseconds late{place.between_zones_us * (op == CollectiveOp::all_reduce ? 2 : 1)};
     for (Microseconds* time : {&estimate.time, &estimate.p10, &estimate.p90}) *time += late;
   }

@@ -1,3 +1,5 @@
+// Builds the blocks of all variants of passes, instantiates them in pipeline order, and joins sends with
+// receives. The rules are those of step_schedule.cpp, in terms of tasks and edges.
 #include "stepcast/predict/step_program.h"
 
 #include <algorithm>
@@ -24,19 +26,20 @@ using detail::step_lanes;
 using detail::StepTasks;
 using enum detail::LaneIndex;
 
-// Ends of the last two units of computation, which pace the gathering of weights.
+// Slots of a rank class: the ends of the last two units of computation, which limit how early weights are
+// gathered.
 enum Slot : std::uint16_t { kBefore, kBeforeThat, kSlotCount };
 
-// What of a chunk differs between its passes.
+// Passes of a chunk with equal variants have equal tasks and share one block.
 struct PassVariant {
   PassKind kind = PassKind::forward;
   std::uint32_t chunk = 0;
-  bool gathers = false;  // weights beside the computation
-  bool reduces = false;  // gradients beside the computation
+  bool gathers = false;  // weight transfers overlap the computation
+  bool reduces = false;  // gradient transfers overlap the computation
   auto operator<=>(const PassVariant&) const = default;
 };
 
-// A block and what its instances have to be joined to.
+// A block with its tasks that must be joined with neighbouring stages, if any.
 struct PassBlock {
   BlockId block{};
   std::optional<TaskId> receive, send;
@@ -60,6 +63,7 @@ BlockRole block_role_of(PassKind kind) {
   return BlockRole::backward;
 }
 
+// Builds one Program. Blocks are created when the first pass of their variant is added.
 class StepProgramBuilder {
  public:
   StepProgramBuilder(std::span<const StagesOfStep> parts, const Layout& layout,
@@ -80,27 +84,32 @@ class StepProgramBuilder {
   Result<Program> build();
 
  private:
-  // What every block needs of the tasks between lists.
+  // Tasks that all blocks use between lists.
   struct Joints {
-    ReadyTask begin, end;  // of a unit
+    ReadyTask begin, end;  // begin and end of a unit
+    // Between stages: the transfer; the all-gather of received parts; the wait of a blocking sender; the
+    // latency to another zone.
     ReadyTask boundary, put_together, sent, late;
     bool puts_together = false;
   };
 
-  // The stages of a pool of GPUs, with what its layers are.
+  // The stages of one pool of GPUs, with the tasks of its layers.
   struct Pool {
     std::uint32_t end_stage = 0;
     const PricedStep& step;
     StepTasks tasks;
-    std::vector<ReadyUnit> layers;  // [kind]
+    std::vector<ReadyUnit> layers;  // [kind of layer]
     ReadyUnit embedding, head;
   };
 
+  // Creates the tasks of all units and the tasks between lists.
   Status prepare();
   Pool& pool_of(std::size_t stage);
+  // The units of a chunk in the order of the model, at the prices of its pool.
   std::vector<const ReadyUnit*> units_of(std::uint32_t chunk);
   std::vector<NameId> names_of_units(std::uint32_t chunk);
   Result<PassBlock> pass_block(const PassVariant& variant);
+  // The block of a variant, created at first use.
   Result<const PassBlock*> find(const PassVariant& variant);
   void run_forward(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
                    std::vector<Moment>& ends);
@@ -108,6 +117,7 @@ class StepProgramBuilder {
                     std::vector<Moment>& ends);
   void run_pass(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
                 std::vector<Moment>& ends);
+  // Adds the end of the step to every stage.
   Status add_update(const std::vector<RankClassId>& classes);
   [[nodiscard]] bool can_have_bodies() const;
   Result<std::optional<std::size_t>> body_of(const PassVariant& variant);
@@ -168,8 +178,8 @@ std::vector<const ReadyUnit*> StepProgramBuilder::units_of(std::uint32_t chunk) 
   return units;
 }
 
-// "embedding", "layer 7" counted from 0 over the model, "head": in the order of units_of(). Empty where passes are bodies, which
-// chunks share.
+// Names of the units of a chunk, in the order of units_of(): "embedding", "layer 7" (numbered from 0 over the
+// model), "head". Empty if passes are bodies, because chunks share those.
 std::vector<NameId> StepProgramBuilder::names_of_units(std::uint32_t chunk) {
   std::vector<NameId> names;
   if (bodies_ != nullptr) return names;
@@ -187,10 +197,11 @@ std::vector<NameId> StepProgramBuilder::names_of_units(std::uint32_t chunk) {
   return names;
 }
 
-// Unit by unit; a unit waits for what came from the neighbour and for its weights. `ends` of units: those of
-// former passes, then this pass's.
+// Runs the units in order. The first one waits for the message of the neighbour, each one for its weights.
+// `ends`: ends of the units of earlier passes; those of this pass are appended.
 void StepProgramBuilder::run_forward(const PassVariant& variant, BlockWriter& block,
                                      std::optional<Moment> arrival, std::vector<Moment>& ends) {
+  // FSDP gathers at most two units ahead: a gather waits for the end of the unit before the last one.
   const bool paced = schedule_.gather == WeightGather::every_forward;
   std::vector<Moment> waits;
   const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
@@ -210,6 +221,8 @@ void StepProgramBuilder::run_forward(const PassVariant& variant, BlockWriter& bl
   }
 }
 
+// Runs the units in reverse order. With Prefetch::pre, the weights of the next unit are gathered before the
+// backward of the current one, otherwise after it. Gradients of a unit are reduced after its backward.
 void StepProgramBuilder::run_backward(const PassVariant& variant, BlockWriter& block,
                                       std::optional<Moment> arrival, std::vector<Moment>& ends) {
   const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
@@ -240,6 +253,7 @@ void StepProgramBuilder::run_backward(const PassVariant& variant, BlockWriter& b
   }
 }
 
+// The work list of a unit for a kind of pass.
 const ReadyList& list_of(const ReadyUnit& unit, PassKind kind) {
   switch (kind) {
     case PassKind::forward: return unit.forward;
@@ -249,7 +263,8 @@ const ReadyList& list_of(const ReadyUnit& unit, PassKind kind) {
   return unit.backward;
 }
 
-// Where every pass waits for weights unit by unit none runs by itself. One stream computes.
+// Whether passes can be replaced by single tasks. Not if every pass gathers weights, since then all interact
+// with transfers. Not if computation runs outside of the compute lane.
 bool StepProgramBuilder::can_have_bodies() const {
   const auto is_beside = [](const ReadyList::Item& item) {
     return item.computes && item.lane != WorkLane::computation;
@@ -265,7 +280,8 @@ bool StepProgramBuilder::can_have_bodies() const {
          !computes_beside(pools_.front().embedding) && !computes_beside(pools_.front().head);
 }
 
-// Of passes that nothing joins on their way and whose GPU never waits for the host.
+// The body of a variant. Nothing if the pass gathers weights or reduces gradients, if its GPU waits for the
+// host, or if it has no work.
 Result<std::optional<std::size_t>> StepProgramBuilder::body_of(const PassVariant& variant) {
   if (bodies_ == nullptr || variant.gathers || variant.reduces) return std::optional<std::size_t>{};
   const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
@@ -279,6 +295,7 @@ Result<std::optional<std::size_t>> StepProgramBuilder::body_of(const PassVariant
     total_us += in_turn_us;
   }
   if (!(total_us > 0)) return std::optional<std::size_t>{};
+  // Chunks with the same units share one body.
   const auto [known, is_new] = known_bodies_.try_emplace({variant.kind, units});
   if (is_new) {
     BlockBuilder block{std::string{name_of(variant.kind)}, block_role_of(variant.kind)};
@@ -291,7 +308,7 @@ Result<std::optional<std::size_t>> StepProgramBuilder::body_of(const PassVariant
   return std::optional{known->second};
 }
 
-// All that the pass computes.
+// Adds all computation of the pass to a block.
 void StepProgramBuilder::run_pass(const PassVariant& variant, BlockWriter& block,
                                   std::optional<Moment> arrival, std::vector<Moment>& ends) {
   switch (variant.kind) {
@@ -311,11 +328,13 @@ void StepProgramBuilder::run_pass(const PassVariant& variant, BlockWriter& block
   block.begin_part(NameId{});
 }
 
+// Builds the block of a variant: receive, compute, send.
 Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   const bool forward = variant.kind == PassKind::forward;
+  // Weight gradients that are held back neither receive nor send.
   const bool moves = variant.kind != PassKind::weight_gradient && schedule_.shape.stages > 1;
   const auto n_chunks = static_cast<std::uint32_t>(schedule_.chunks.size());
-  // The turn of a V is a hand-over on one rank.
+  // In a V-shaped schedule, the chunks at the turn are on the same rank, so there is no transfer.
   const std::uint32_t turn = v_shaped_ ? schedule_.shape.stages : 0;
   const bool is_first = variant.chunk == 0 || variant.chunk == turn;
   const bool is_last = variant.chunk + 1 == n_chunks || variant.chunk + 1 == turn;
@@ -328,7 +347,7 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   std::vector<Moment> ends{before_that, before};
   PassBlock result;
 
-  // A transfer between stages takes as long at both ends.
+  // A transfer between stages is a task of equal length on both sides.
   const auto transfer = [&](LaneIndex lane, std::optional<Moment> after, std::optional<TaskId>& joined) {
     joined = after ? writer.add(lane, joints_.boundary, *after) : writer.add(lane, joints_.boundary);
     return Moment::end_of(joints_.puts_together ? writer.add(lane, joints_.put_together) : *joined);
@@ -358,6 +377,7 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
     const Moment sent = transfer(forward ? kSendForward : kSendBackward, ends.back(), result.send);
     if (schedule_.boundary_blocks) writer.add(kCompute, joints_.sent, sent);
   }
+  // The last two ends pace the gathering of weights in the next pass of the stage.
   block.add_out_port("end of the last unit", ends.back());
   block.add_out_port("end of the unit before", ends[ends.size() - 2]);
   STEPCAST_ASSIGN(BlockBuilder::Finished finished, std::move(block).finish_with_map());
@@ -373,7 +393,8 @@ Result<const PassBlock*> StepProgramBuilder::find(const PassVariant& variant) {
   return &blocks_.emplace(variant, made).first->second;
 }
 
-// Gradients left to reduce, the norm that all stages share, the update, the weights.
+// The end of a step on every stage: remaining gradients are reduced, stages agree on the gradient norm, the
+// optimizer runs, weights are gathered.
 Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
   Collective norm_of_all{.kind = CollectiveKind::all, .op = CollectiveOp::all_reduce};
   Collective tied{.kind = CollectiveKind::all,
@@ -402,6 +423,7 @@ Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
       after[0] = Moment::end_of(*tie);
     }
     if (waits) {
+      // The norm is a collective without duration: all stages continue when the last one has arrived.
       ReadyTask meet = tasks_.wait("gradient norm");
       meet.info.kind = TaskKind::collective;
       meet.info.kernel_class = KernelClass::communication;
@@ -427,6 +449,7 @@ Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
   return Ok{};
 }
 
+// Adds the instances of all passes in pipeline order, joins sends with receives, and adds the update.
 Result<Program> StepProgramBuilder::build() {
   STEPCAST_TRY(prepare());
   const PipelineShape& shape = shape_;
@@ -439,7 +462,7 @@ Result<Program> StepProgramBuilder::build() {
                                                .lanes = step_lanes(v_shaped_),
                                                .slot_count = kSlotCount}));
   }
-  struct Open {  // one half of a transfer between stages
+  struct Open {  // one side of a transfer between stages
     CollectiveMember member;
     bool there = false;
   };
@@ -487,6 +510,7 @@ Result<Program> StepProgramBuilder::build() {
                              .members = {from.member, to.member}});
   };
   for (std::size_t cell = 0; cell < cells; ++cell) {
+    // The cell of the same micro-batch in the next chunk.
     const std::size_t next = cell + shape.micro_batches;
     if (next < cells) {
       join(sent_forward[cell], received_forward[next]);

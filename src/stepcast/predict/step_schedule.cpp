@@ -1,3 +1,6 @@
+// Evaluates schedules in three stages: the units of each chunk are summed; the walk of the shape is
+// evaluated, with omitted rounds added if all lanes advance evenly; finish() adds the end of the step.
+// Several schedules with equal walks are evaluated together, with their values adjacent in memory.
 #include "stepcast/predict/step_schedule.h"
 
 #include <algorithm>
@@ -12,27 +15,28 @@
 namespace stepcast {
 namespace {
 
-// Lanes have moved alike over a round if they differ by less than this share of the time so far: rounding.
+// Relative tolerance, for rounding, when comparing how far lanes have advanced over a round.
 constexpr double kAlike = 1e-13;
-// Of all walks that are remembered: 40 bytes each. A search over layouts comes back to some hundred shapes.
+// Limit on the total number of steps of cached walks, at 40 bytes each. A search over layouts uses some
+// hundred shapes again and again.
 constexpr std::size_t kMostSteps = 500'000;
 
-// Places of lanes (ScheduleEvaluator::Lanes): of those that move on, and of the time waited for weights.
+// Entries of ScheduleEvaluator::Lanes: number of entries, number of entries that are moments, and indices.
 constexpr unsigned kLanesPerStage = 8, kMovingLanes = 6, kData = 1, kSendForward = 4, kSendBackward = 5,
                    kWeights = 6;
-// Schedules that are evaluated side by side: measured; more push each other out of the cache.
+// Number of schedules evaluated together. Measured: more of them exceed the cache.
 constexpr std::size_t kWidth = 4;
 
-// What a step of a walk is.
+// Properties of a pass of a walk, as bits.
 enum OpIs : std::uint8_t {
-  kSends = 1,  // to the chunk behind (forward) or in front (backward)
+  kSends = 1,  // to the next chunk (forward) or the previous one (backward)
   kForward = 2,
   kBackward = 4,
   kFirstForward = 8,
   kLastBackward = 16,
 };
 
-// The later of each of two times: two at once, which compilers do not find.
+// Element-wise maximum of two arrays. Written with vectors of two, because compilers do not find that form.
 template <std::size_t width>
 void later(const double* a, const double* b, double* out) {
   if constexpr (width == 1) {
@@ -49,7 +53,7 @@ void later(const double* a, const double* b, double* out) {
   }
 }
 
-// Where rounds differ in a walk of so many micro-batches, as many again.
+// Number of micro-batches of the next longer walk: about twice as many, at most all.
 std::uint32_t longer_walk(const PipelineShape& shape, std::uint32_t micro_batches) {
   const std::uint32_t of_round = round_micro_batches(shape);
   return std::min(shape.micro_batches, micro_batches + micro_batches / of_round * of_round);
@@ -57,14 +61,14 @@ std::uint32_t longer_walk(const PipelineShape& shape, std::uint32_t micro_batche
 
 }  // namespace
 
-// Unit by unit; weights arrive beside the computation.
+// Runs the forward of a chunk unit by unit. Gathering of weights overlaps computation.
 void ScheduleEvaluator::gather_and_forward(const StepSchedule& schedule, const ScheduleChunk& chunk,
                                            Lanes& lanes) {
   const bool paced = schedule.gather == WeightGather::every_forward;
   for (const ScheduleUnit& unit : chunk.units) {
     if (unit.gather_us > 0) {
-      // At most two units are gathered and not yet used: the limit of FSDP. Buckets of an optimizer's
-      // weights have room of their own.
+      // FSDP allows at most two gathered units that are not yet used. Buckets of a distributed optimizer have
+      // no such limit.
       lanes.data = std::max(lanes.data, paced ? lanes.before_that : 0.0) + unit.gather_us;
       lanes.weights_us += std::max(0.0, lanes.data - lanes.compute);
       lanes.compute = std::max(lanes.compute, lanes.data);
@@ -75,11 +79,12 @@ void ScheduleEvaluator::gather_and_forward(const StepSchedule& schedule, const S
   }
 }
 
+// Runs the backward of a chunk unit by unit in reverse order. Gathering and reducing overlap computation.
 void ScheduleEvaluator::backward_and_reduce(const StepSchedule& schedule, const ScheduleChunk& chunk,
                                             bool reduces, Lanes& lanes) {
   const bool gathers = schedule.gather == WeightGather::every_forward && schedule.gather_backward;
   const std::vector<ScheduleUnit>& units = chunk.units;
-  double gathered = 0;  // weights of the unit at hand are there
+  double gathered = 0;  // when the weights of the current unit have arrived
   const auto gather = [&](std::size_t unit, double not_before) {
     if (units[unit].gather_us <= 0) {
       gathered = 0;
@@ -129,6 +134,8 @@ const ScheduleEvaluator::EncodedWalk& ScheduleEvaluator::walk_of(const PipelineS
     const bool is_forward = step.kind == PassKind::forward, is_backward = step.kind == PassKind::backward;
     const std::uint32_t first = is_forward ? 0 : cells;
     Op op;
+    // The message of a forward is stored in the cell of the receiving chunk, one row of micro-batches after
+    // the sender's; that of a backward in the row before.
     op.in = step.receives ? first + step.cell : 2 * cells;
     op.out = first + (is_forward ? step.cell + micro_batches : step.cell - micro_batches);
     static_assert(sizeof(Lanes) == kLanesPerStage * sizeof(double));
@@ -148,7 +155,7 @@ const ScheduleEvaluator::EncodedWalk& ScheduleEvaluator::walk_of(const PipelineS
   return encoded;
 }
 
-// A pass beside which weights or gradients travel.
+// Evaluates a pass with overlapping transfers of weights or gradients, which needs its single units.
 void ScheduleEvaluator::pass_by_units(const StepSchedule& schedule, const Op& op, Lanes& lanes) {
   const ScheduleChunk& chunk = schedule.chunks[op.pass / 3];
   if ((op.is & kForward) != 0) {
@@ -160,24 +167,24 @@ void ScheduleEvaluator::pass_by_units(const StepSchedule& schedule, const Op& op
   backward_and_reduce(schedule, chunk, reduces, lanes);
 }
 
-// Schedules side by side: of every time there are `width`, one behind the other.
+// Schedules evaluated together. Every time is an array of `width` values.
 template <std::size_t width>
 struct ScheduleEvaluator::Batch {
   std::array<const StepSchedule*, width> schedules{};
   using Times = std::array<double, width>;
-  // Passes beside which something travels: of each, and of any.
+  // Kinds of passes (bits of OpIs) with overlapping transfers: per schedule, and for any schedule.
   std::array<unsigned, width> by_units{};
   unsigned by_units_of_any = 0;
   bool piped = false;
-  std::array<Times, 3>
-      hop_us{};  // to a neighbour, from the last stage to the first, to another chunk of the stage
+  std::array<Times, 3> hop_us{};  // to a neighbour; between last and first stage; within a stage
 
   explicit Batch(std::span<const StepSchedule* const, width> given) {
     std::ranges::copy(given, schedules.begin());
-    // One stage hands its micro-batches to itself.
+    // With one stage there are no transfers.
     piped = schedules.front()->shape.stages > 1;
     for (std::size_t i = 0; i < width; ++i) {
       const StepSchedule& schedule = *schedules[i];
+      // A pass needs its single units if any transfer overlaps it.
       unsigned& by = by_units[i];
       if (schedule.gather == WeightGather::first_forward) by |= kFirstForward;
       if (schedule.gather == WeightGather::every_forward) {
@@ -193,11 +200,12 @@ struct ScheduleEvaluator::Batch {
   }
 };
 
-// `blocks`: the sender waits for its transfers, so that none is under way when the next one begins.
+// `blocks`: the sender waits for its transfer, so none is in flight when the next one begins. `delayed`:
+// messages have an additional latency.
 template <bool blocks, bool delayed, std::size_t width>
 void ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded, std::size_t from,
                            std::size_t to) {
-  // Plain pointers: the compiler cannot know that the vectors stay where they are.
+  // Plain pointers, because the compiler cannot prove that the vectors are not reallocated.
   const Op* const ops = encoded.ops.data();
   const double* const pass_us = sums_.data();
   double* const lane_us = lanes_.data();
@@ -219,6 +227,7 @@ void ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded
         std::array<double, kLanesPerStage> of_stage;
         for (std::size_t l = 0; l < kLanesPerStage; ++l) of_stage[l] = lane[l * width + w];
         of_stage[0] = compute[w];
+        // The lanes of this schedule are gathered from the strided arrays, updated, and scattered back.
         Lanes lanes = std::bit_cast<Lanes>(of_stage);
         pass_by_units(*batch.schedules[w], op, lanes);
         of_stage = std::bit_cast<std::array<double, kLanesPerStage>>(lanes);
@@ -235,6 +244,7 @@ void ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded
       if constexpr (blocks) {
         for (std::size_t w = 0; w < width; ++w) compute[w] += hop[w];
         other = compute;
+        // The transfer occupies a lane of its own; consecutive transfers queue.
       } else if (batch.piped && op.hop != 2) {
         double* const send = lane_us + width * op.send;
         later<width>(send, compute.data(), other.data());
@@ -252,14 +262,14 @@ void ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded
   passes_walked_ += to - from;
 }
 
-// Whether all lanes of schedule `w` of `width`, and its messages under way, have moved by the same time over the round.
+// Whether all lanes and messages in flight of schedule `w` have advanced by `by` over the round.
 bool ScheduleEvaluator::moved_alike(const WalkRound& round, std::size_t cells, double by, std::size_t width,
                                     std::size_t w) const {
   for (std::size_t stage = 0; stage < lanes_.size(); stage += kLanesPerStage * width) {
     for (std::size_t l = 0; l < kMovingLanes; ++l) {
       const std::size_t at = stage + l * width + w;
       const double now = lanes_[at], moved = now - lanes_before_[at];
-      // A lane that stands still is not used in these rounds.
+      // A lane that did not advance is not used in these rounds.
       if (moved != 0 && std::abs(moved - by) > kAlike * now) return false;
     }
   }
@@ -273,6 +283,7 @@ bool ScheduleEvaluator::moved_alike(const WalkRound& round, std::size_t cells, d
   return messages_moved(0, round.forward_under_way) && messages_moved(cells, round.backward_under_way);
 }
 
+// Advances lanes and messages in flight of schedule `w` by `count` rounds of `by` microseconds.
 void ScheduleEvaluator::add_rounds(const WalkRound& round, std::size_t cells, double count, double by,
                                    std::size_t width, std::size_t w) {
   for (std::size_t stage = 0; stage < lanes_.size(); stage += kLanesPerStage * width) {
@@ -309,6 +320,7 @@ std::bitset<width> ScheduleEvaluator::go(const Batch<width>& batch, const Encode
   const auto left_out = [&](std::size_t w) {
     return batch.schedules[w]->shape.micro_batches - walk.shape.micro_batches;
   };
+  // Schedules without omitted rounds are exact without comparison of rounds.
   for (std::size_t w = 0; w < width; ++w) right[w] = left_out(w) == 0;
   if (right.all() || !walk.round) {
     if (right.any()) steps(0, walk.steps.size());
@@ -316,6 +328,7 @@ std::bitset<width> ScheduleEvaluator::go(const Batch<width>& batch, const Encode
   }
   const WalkRound& round = *walk.round;
   steps(0, round.begin);
+  // State at the begin of the round, to compare with its end.
   lanes_before_ = lanes_;
   steps(round.begin, round.end);
   for (std::size_t w = 0; w < width; ++w) {
@@ -329,7 +342,7 @@ std::bitset<width> ScheduleEvaluator::go(const Batch<width>& batch, const Encode
   return right;
 }
 
-// The sums of the chunks of schedule `w` of `width`.
+// Sums the units of each chunk of a schedule, for passes without overlapping transfers.
 void ScheduleEvaluator::sum_units(const StepSchedule& schedule, std::size_t width, std::size_t w) {
   for (std::size_t c = 0; c < schedule.chunks.size(); ++c) {
     std::array<double, 3> sum{};
@@ -349,6 +362,7 @@ const StepTimes& ScheduleEvaluator::evaluate(const StepSchedule& schedule) {
   PipelineShape shape = schedule.shape;
   shape.micro_batches = short_walk_micro_batches(schedule.shape);
   const Batch<1> alone{std::array{&schedule}};
+  // Ends at the latest when the walk contains all micro-batches, since no round is omitted then.
   while (go(alone, walk_of(shape)).none()) {
     shape.micro_batches = longer_walk(schedule.shape, shape.micro_batches);
   }
@@ -364,7 +378,7 @@ void ScheduleEvaluator::evaluate(std::span<const StepSchedule* const> schedules,
   std::vector<Walked> left, longer;
   for (std::size_t i = 0; i < schedules.size(); ++i)
     left.push_back({i, short_walk_micro_batches(schedules[i]->shape)});
-  // Which can stand side by side.
+  // Schedules with equal keys can be evaluated together.
   const auto key = [&](const Walked& of) {
     const StepSchedule& s = *schedules[of.schedule];
     return std::tuple{s.shape.stages,    s.shape.virtual_stages, s.shape.schedule, s.shape.one_more_forward,
@@ -382,9 +396,10 @@ void ScheduleEvaluator::evaluate(std::span<const StepSchedule* const> schedules,
     std::ranges::stable_sort(left, std::less{}, key);
     for (std::size_t i = 0, n = 0; i < left.size(); i += n) {
       for (n = 1; n < kWidth && i + n < left.size() && key(left[i + n]) == key(left[i]);) ++n;
-      std::array<const StepSchedule*, kWidth> side_by_side;  // what is missing is the last one again
+      std::array<const StepSchedule*, kWidth> side_by_side;  // unused places repeat the last schedule
       for (std::size_t w = 0; w < kWidth; ++w)
         side_by_side[w] = schedules[left[i + std::min(w, n - 1)].schedule];
+      // A single schedule is evaluated with width 1, which is cheaper than repeating it.
       const bool alone = n == 1;
       const auto right = alone ? walk(std::array{side_by_side[0]}, left[i].micro_batches).to_ulong()
                                : walk(side_by_side, left[i].micro_batches).to_ulong();
@@ -401,7 +416,8 @@ void ScheduleEvaluator::evaluate(std::span<const StepSchedule* const> schedules,
   }
 }
 
-// Gradients, the common norm, the update, the weights; and what every stage spent its time on.
+// Computes the end of the step: gradient reduction, norm, update and gathering of weights. Splits the time of
+// every stage into its parts.
 void ScheduleEvaluator::finish(const StepSchedule& schedule, std::size_t width, std::size_t w) {
   const std::uint32_t stages = schedule.shape.stages;
   const auto n_chunks = static_cast<std::uint32_t>(schedule.chunks.size());
@@ -435,7 +451,7 @@ void ScheduleEvaluator::finish(const StepSchedule& schedule, std::size_t width, 
   }
   double tie_wait[2] = {0, 0};
   if (schedule.embedding_reduce_us > 0 && stages > 1) {
-    // The stage that is done first waits for the other one: idle, not communication.
+    // The stage that is done first waits for the other one. That is idle time, not communication.
     double &first = reduced_.front(), &last = reduced_.back();
     const double both = std::max(first, last);
     tie_wait[0] = both - first;

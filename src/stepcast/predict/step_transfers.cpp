@@ -9,7 +9,7 @@
 namespace stepcast {
 namespace {
 
-// Some rank holds the weights that another one holds.
+// Whether any weights of a rank are also on another rank, so that gradients must be reduced.
 bool weights_are_replicated(const Layout& layout, const PricedStep& step) {
   if (step.placement.data_context.n_ranks > 1) return true;
   const auto& layers = step.work.layer_kinds;
@@ -18,6 +18,7 @@ bool weights_are_replicated(const Layout& layout, const PricedStep& step) {
                      [](const auto& layer) { return layer->expert_parameters > 0; });
 }
 
+// Fills the transfers of one step. The functions must be called in the order of their declarations.
 class TransferPricing {
  public:
   TransferPricing(const Transformer& model, const Layout& layout, StepPricer& prices, PricedStep& step)
@@ -28,21 +29,27 @@ class TransferPricing {
         data_parallel_(weights_are_replicated(layout, step)),
         sharded_(layout.sharding.kind != Sharding::none) {}
 
+  // Decides when weights are gathered and gradients reduced.
   void choose_overlap();
+  // Transfers of the weights and gradients of every layer, the embedding and the head.
   Status per_unit();
+  // Updates of all stages, and their transfers in one piece.
   Status per_stage();
+  // Activations between stages, and gradients of tied embeddings.
   Status between_stages();
 
  private:
-  // `bytes` that travel in messages of at least `bucket_bytes`: pieces that are smaller travel together with
-  // their neighbours.
+  // Prices `bytes` in messages of at least `bucket_bytes`. A smaller piece is priced as its share of a full
+  // bucket, because it is sent together with its neighbours.
   Result<BulkTransfer> bulk(CollectiveOp op, GroupKind group, double bytes, double bucket_bytes);
+  // Adds the transfer unless it takes no time.
   Status add(BulkTransfers& transfers, CollectiveOp op, GroupKind group, double bytes, double bucket_bytes);
-  // Parameters of one rank: all, and those that have gradients.
+  // Numbers of parameters of one rank: all, and those with gradients.
   struct Parameters {
     double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0;
   };
-  // Weights and gradients of so many parameters of one rank; `whole`: all of the rank's at once.
+  // Transfers of the weights and gradients of these parameters. `whole`: all parameters of the rank in one
+  // piece, without buckets.
   Result<DataTransfers> data_transfers(const Parameters& all, bool whole);
 
   const Transformer& model_;
@@ -75,19 +82,20 @@ Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, boo
   if (!whole) {
     bucket = static_cast<double>(sharding.bucket_parameters.value_or(
         usual_bucket_parameters(layout_.software.framework, layout_.degrees.data)));
-    // FSDP moves the weights of a layer together, whatever their size.
+    // FSDP transfers all weights of a layer together, independent of their size.
     if (sharding.kind == Sharding::zero3 || sharding.kind == Sharding::zero2) bucket = 0;
   }
   DataTransfers result;
   const auto add_parameters = [&](double parameters, double trained, GroupKind holders) -> Status {
     if (parameters <= 0) return Ok{};
-    // Weights that do not change travel only where every rank keeps a part of them.
+    // Frozen weights are transferred only if they are sharded.
     if (sharding.kind != Sharding::zero3) parameters = trained;
-    // Hybrid sharding: weights are gathered within a copy of them, gradients scattered within it, and their
-    // shards summed over the copies.
+    // Hybrid sharding: weights are gathered and gradients scattered within a shard group; then the shards of
+    // the gradients are summed over the groups.
     const bool hybrid = sharded_ && step_.placement.replicate.n_ranks > 1 && holders == GroupKind::data;
     const GroupKind group = hybrid ? GroupKind::shard : holders;
     const double reduced = traffic.reduce_bytes_per_parameter, gathered = traffic.gather_bytes_per_parameter;
+    // Optimizers that keep whole matrices on one rank need whole gradients.
     const bool scattered = sharded_ && !rule_of(layout_.optimizer.kind).matrix->owned_whole;
     const CollectiveOp reduce = scattered ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
     STEPCAST_TRY(add(result.reduce, reduce, group, trained * reduced, bucket * reduced));
@@ -97,8 +105,8 @@ Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, boo
       STEPCAST_TRY(
           add(result.reduce, CollectiveOp::all_reduce, GroupKind::replicate, trained * part, bucket * part));
     }
-    // Sharded weights of a reference are gathered in front of the model's own, which are gathered once or, with the
-    // backward pass, twice.
+    // Sharded weights of a reference model are gathered in addition to those of the trained model, which are
+    // gathered once, or twice with the backward pass.
     const bool gathers_reference = layout_.layer.reference_model && sharding.kind == Sharding::zero3;
     const double gathers = gathers_reference ? (step_.schedule.gather_backward ? 1.5 : 2) : 1;
     return add(result.gather, CollectiveOp::all_gather, group, parameters * gathered * gathers,
@@ -110,7 +118,7 @@ Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, boo
   return result;
 }
 
-// Which of weights and gradients travel beside computation.
+// Decides when weights and gradients are transferred and whether they overlap computation.
 void TransferPricing::choose_overlap() {
   StepSchedule& schedule = step_.schedule;
   const ShardingChoices& sharding = layout_.sharding;
@@ -128,7 +136,7 @@ void TransferPricing::choose_overlap() {
       break;
     case Sharding::zero2:
     case Sharding::zero3: {
-      // With a pipeline the weights stay from the first micro-batch to the last.
+      // With a pipeline, gathered weights are kept from the first micro-batch to the last.
       const bool every =
           sharding.kind == Sharding::zero3 && step_.work.stages == 1 && sharding.reshard_after_forward;
       schedule.gather = every ? WeightGather::every_forward : WeightGather::first_forward;
@@ -192,6 +200,7 @@ Status TransferPricing::per_stage() {
       all.trained_expert += chunk.trained_expert_parameters;
     }
     const double dense = all.trained_dense, expert = all.trained_expert;
+    // Consecutive stages with equal parameters share one update.
     const bool as_before = !step_.updates.empty() && step_.updates.back().dense_parameters == dense &&
                            step_.updates.back().expert_parameters == expert;
     if (!as_before) {
@@ -222,12 +231,12 @@ Status TransferPricing::between_stages() {
   StepSchedule& schedule = step_.schedule;
   const Degrees& degrees = layout_.degrees;
   schedule.boundary_us = schedule.boundary_wrap_us = schedule.embedding_reduce_us = 0;
-  step_.boundary = step_.put_together = step_.tied_embedding = {};  // of the layout that the step was before
+  step_.boundary = step_.put_together = step_.tied_embedding = {};  // values of an earlier layout
   schedule.boundary_blocks = !layout_.pipeline.overlap;
   if (step_.work.stages == 1) return Ok{};
   const double part = step_.work.boundary.value();
   STEPCAST_ASSIGN(step_.boundary, bulk(CollectiveOp::send_receive, GroupKind::pipeline, part, 0));
-  // Scatter-gather: the receiving tensor-parallel group puts the parts together again.
+  // Scatter-gather: each tensor-parallel rank sends its part, and the receiving group gathers the parts.
   if (layout_.pipeline.p2p_scatter_gather && !layout_.layer.sequence_parallel && degrees.tensor > 1) {
     STEPCAST_ASSIGN(step_.put_together, bulk(CollectiveOp::all_gather, GroupKind::tensor,
                                              part * static_cast<double>(degrees.tensor), 0));
@@ -236,6 +245,7 @@ Status TransferPricing::between_stages() {
   if (!embeds_on_last_stage(model_) || layout_.layer.frozen_base || is_v_shaped(layout_.pipeline.schedule)) {
     return Ok{};
   }
+  // The shard of the embedding on one rank, in the type in which gradients are reduced.
   const double bytes = static_cast<double>(padded_vocab_size(model_, layout_)) /
                        static_cast<double>(degrees.tensor) * static_cast<double>(model_.hidden_size) *
                        gradient_traffic(layout_).reduce_bytes_per_parameter;

@@ -1,5 +1,5 @@
-// What data-parallel ranks and pipeline stages exchange in a step: which transfers, how large, when, and how
-// long they take.
+// Transfers between data-parallel ranks and between pipeline stages in a step: which ones, their sizes, when
+// they run and how long they take.
 #pragma once
 
 #include "stepcast/base/result.h"
@@ -10,8 +10,8 @@
 
 namespace stepcast {
 
-// Fills transfers, updates and everything of the schedule that follows from them. `step` holds the work, its
-// placement and the chunks of the schedule.
+// Fills transfers, updates and all parts of the schedule that follow from them. `step` must contain the work,
+// its placement and the chunks of the schedule. Errors: those of StepPricer::price().
 [[nodiscard]] Status price_transfers(const Transformer& model, const Layout& layout, StepPricer& prices,
                                      PricedStep& step);
 

@@ -23,28 +23,33 @@ namespace {
 
 using Index = std::int32_t;
 
-// From the end of a launching call to the start of its work, and between neighbours on a stream: of the shortest
-// recorded ones.
+// Time from the end of a launching call to the start of its work, and minimum gap between neighbours on a
+// stream. Taken from the shortest recorded ones.
 constexpr double kLaunchDelayUs = 3, kStreamGapUs = 1;
-// An operator that made this close to the same number of calls every time does so here as well. Others, such as
-// `aten::linear` with and without casts, launch what the dry run says that they do.
+// If the mean number of calls of an operator is this close to an integer, it is taken to make this number of
+// calls here too. Other operators, such as `aten::linear` with and without casts, launch what the dry run
+// lists.
 constexpr double kSameCalls = 0.25;
 
-constexpr std::string_view kCudaGraph = "cuda_graph";  // operators of dry runs that are launched as one
+// Operator of dry runs that represents a whole CUDA graph.
+constexpr std::string_view kCudaGraph = "cuda_graph";
 
+// Whether a node only labels its children and does no work.
 bool is_label(std::string_view name) {
   return name.starts_with("[pytorch|") || role_of(name) == OpRole::annotation;
 }
 
 bool is_synchronization(std::string_view call) { return call.find("Synchronize") != std::string_view::npos; }
 
-// An outermost operator with everything it calls, in order.
+// An outermost operator with all operators that it calls.
 struct TopLevelOperator {
   Index node = -1;
-  std::vector<Index> below;   // itself first
-  std::vector<Index> labels;  // around it, innermost first
+  std::vector<Index> below;   // indices of its nodes in depth-first order, itself first
+  std::vector<Index> labels;  // annotations around it, innermost first
 };
 
+// All outermost operators of a trace in execution order. Labels are skipped: their children count as
+// outermost.
 std::vector<TopLevelOperator> top_level_operators(const ExecutionTrace& trace) {
   const std::size_t n = trace.nodes.size();
   std::unordered_map<std::int64_t, Index> by_id;
@@ -99,7 +104,7 @@ std::vector<TopLevelOperator> top_level_operators(const ExecutionTrace& trace) {
   return found;
 }
 
-// As nccl-tests count (CollectiveWork).
+// Message size by the convention of nccl-tests (CollectiveWork).
 Bytes message_of(const EtCollective& c) {
   const bool by_input = c.op == CollectiveOp::all_to_all || c.op == CollectiveOp::reduce_scatter ||
                         c.op == CollectiveOp::all_reduce || c.op == CollectiveOp::send ||
@@ -110,29 +115,29 @@ Bytes message_of(const EtCollective& c) {
                std::max(element_size(c.dtype).value(), 1.0)};
 }
 
-// A piece of GPU work of an operator: one launch.
+// A part of the GPU work of an operator that a single launch starts.
 struct Piece {
   Index node = -1;
-  const Operation* operation = nullptr;  // null: a collective, or not known
+  const Operation* operation = nullptr;  // null: a collective or unknown work
   double times = 1;
-  std::int32_t collective = -1;  // of the trace
+  std::int32_t collective = -1;  // index into the trace's collectives; -1: none
 };
 
-// What an operator's subtree does on the GPU, before it is shared out over launches.
+// The GPU work of an operator and everything it calls, before it is distributed over launches.
 struct GpuWorkOfOperator {
   std::vector<Piece> pieces;
-  std::optional<std::int32_t> awaited_stream;  // that the host waits for in the end
+  std::optional<std::int32_t> awaited_stream;  // stream that the host waits for at the end
 };
 
-// What is put on one stream runs in order.
+// A GPU stream; its work runs in order.
 struct Stream {
   LaneId lane{};
   TaskId last{};
-  std::vector<TaskId> awaited;  // by what is put on it next
+  std::vector<TaskId> awaited;  // tasks that the next work on the stream must wait for
 };
 
-// Records of dry runs say on which stream an operator ran and which events streams and host wait for. Of other traces
-// nothing of that is known: all computation is taken to run on one stream, all communication on another.
+// Builds the block of one rank. Dry runs record the streams of operators, and the events that streams and
+// host wait for. Other traces do not: all computation is put on one stream and all communication on another.
 class RankBuilder {
  public:
   RankBuilder(Program& program, const UntimedRank& rank, const LaunchTable& launches)
@@ -150,6 +155,7 @@ class RankBuilder {
     if (!has_streams_) communication({});
   }
 
+  // Adds all operators in order, then the remaining runtime calls and the host time after the last operator.
   Status run(RankGroup group) {
     all_ = program_.add_group(std::move(group));
     for (const TopLevelOperator& op : top_level_operators(trace_)) add(op);
@@ -176,6 +182,7 @@ class RankBuilder {
 
   [[nodiscard]] const EtNode& node_at(Index i) const { return trace_.nodes[static_cast<std::size_t>(i)]; }
 
+  // The stream with this number, with a lane added at first use. Its name is "computation" for number 0.
   Stream& stream(std::int32_t number) {
     Stream& s = streams_[number];
     if (!s.lane.valid()) {
@@ -185,7 +192,8 @@ class RankBuilder {
     return s;
   }
 
-  // NCCL gives every process group a stream of its own. Sends and receives that were given to it together run at the same time.
+  // The stream of a collective. NCCL has one stream per process group. Receives get their own, because
+  // grouped sends and receives run at the same time.
   Stream& communication(const EtCollective& c) {
     const NameId group = has_streams_ ? c.process_group : NameId{};
     Stream& s = communication_[{group, has_streams_ && c.op == CollectiveOp::receive}];
@@ -198,7 +206,7 @@ class RankBuilder {
     return s;
   }
 
-  // The ranks of a collective: of its process group where the trace has it, all that were given otherwise.
+  // The ranks of a collective: those of its process group if the trace has it, otherwise all given ranks.
   GroupId group_of(const EtCollective& c) {
     if (!has_streams_) return all_;
     const auto [known, is_new] = groups_.try_emplace(c.process_group);
@@ -217,7 +225,7 @@ class RankBuilder {
     return known->second = program_.add_group(std::move(members));
   }
 
-  // Who sends to whom.
+  // Sets sender and receiver of a point-to-point transfer as world ranks; leaves -1 if they are unknown.
   void name_peers(const EtCollective& c, JoinedTask& task) const {
     if (c.peer < 0 || !trace_.rank) return;
     const auto group = std::ranges::find(trace_.groups, c.process_group, &EtGroup::name);
@@ -230,6 +238,7 @@ class RankBuilder {
     task.receiver = c.op == CollectiveOp::send ? peer : *trace_.rank;
   }
 
+  // Appends a task with this host overhead to the CPU lane.
   TaskId host(OverheadType type, NameId op, StackId stack) {
     last_cpu_ =
         block_.add_task(cpu_,
@@ -241,6 +250,8 @@ class RankBuilder {
     return last_cpu_;
   }
 
+  // Collects the collectives and Operations below an operator. An Operation with several kernels becomes that
+  // number of equal pieces.
   GpuWorkOfOperator gpu_work(const TopLevelOperator& op) const {
     GpuWorkOfOperator work;
     for (const Index node : op.below) {
@@ -264,7 +275,8 @@ class RankBuilder {
     return work;
   }
 
-  // The calls of an operator: as operators of its name made, else what its work needs.
+  // Runtime calls of an operator: those observed for operators of its name, otherwise one launch for each
+  // piece of its work.
   std::vector<std::string> calls_of(std::string_view op, const GpuWorkOfOperator& work) const {
     const auto seen = launches_.find(overhead_name(op));
     std::vector<std::string> calls;
@@ -272,7 +284,7 @@ class RankBuilder {
       calls = seen->second.calls;
       if (!has_streams_) return calls;
       const bool always = std::abs(seen->second.mean_calls - static_cast<double>(calls.size())) < kSameCalls;
-      std::erase_if(calls, is_synchronization);  // whether this one waits is recorded
+      std::erase_if(calls, is_synchronization);  // the trace records whether this operator waits
       if ((always || convolves(work)) && calls.size() >= work.pieces.size())
         return with_wait(std::move(calls), work);
     }
@@ -281,19 +293,21 @@ class RankBuilder {
     return with_wait(std::move(calls), work);
   }
 
-  // Libraries copy between layouts before and after: launches that no record of operators shows.
+  // Libraries convert layouts before and after convolutions. These launches are not in a trace of operators.
   static bool convolves(const GpuWorkOfOperator& work) {
     return std::ranges::any_of(work.pieces, [](const Piece& piece) {
       return piece.operation != nullptr && std::holds_alternative<ConvolutionShape>(piece.operation->shape);
     });
   }
 
+  // Appends a synchronising call if the host waits for a stream.
   static std::vector<std::string> with_wait(std::vector<std::string> calls, const GpuWorkOfOperator& work) {
     if (work.awaited_stream) calls.emplace_back("cudaStreamSynchronize");
     return calls;
   }
 
-  // Gives every launch its work: several pieces to one where there are fewer launches, a share where more.
+  // Distributes pieces of work over launches: several pieces for one launch if there are fewer launches, a
+  // share of a piece if there are more.
   static std::vector<std::vector<Piece>> share_out(std::vector<Piece> pieces, std::size_t launches) {
     std::vector<std::vector<Piece>> of_launch(launches);
     if (launches == 0 || pieces.empty()) return of_launch;
@@ -306,7 +320,7 @@ class RankBuilder {
     for (std::size_t l = 0; l < launches; ++l) ++n[l * pieces.size() / launches];
     for (std::size_t l = 0; l < launches; ++l) {
       Piece piece = pieces[l * pieces.size() / launches];
-      // A collective is one kernel, its last; the launches before it prepare it.
+      // A collective is one kernel, launched last; the launches before it prepare it.
       if (piece.collective >= 0) {
         if (l + 1 < launches && (l + 1) * pieces.size() / launches == l * pieces.size() / launches) continue;
       } else {
@@ -317,6 +331,7 @@ class RankBuilder {
     return of_launch;
   }
 
+  // Adds an operator: its host overheads, runtime calls and GPU work.
   void add(const TopLevelOperator& op) {
     const std::string_view text = trace_.names.text(node_at(op.node).name);
     const NameId name = program_.names.intern(text);
@@ -357,7 +372,7 @@ class RankBuilder {
       for (const Piece& piece : of_launch[launch]) add_gpu(piece, name, stack, call, transfers);
       ++launch;
     }
-    // Work that no launch was seen for goes out with the last one.
+    // Work of an operator without observed launches is launched by its last host task.
     if (launches == 0) {
       for (const Piece& piece : work.pieces) add_gpu(piece, name, stack, last_cpu_, transfers);
     }
@@ -366,11 +381,14 @@ class RankBuilder {
     remember_results(op, transfers);
   }
 
+  // Adds an edge: `waiting` starts after `task` has ended.
   void wait_for(TaskId task, TaskId waiting, EdgeOrigin origin, bool inferred) {
     block_.add_edge(BlockBuilder::end_of(task), waiting, Microseconds{},
                     {.origin = origin, .inferred = inferred});
   }
 
+  // Adds one piece of GPU work, launched by `call`, with its dependencies on the stream and on awaited tasks.
+  // Collectives are also appended to `transfers`.
   void add_gpu(const Piece& piece, NameId op, StackId stack, TaskId call, std::vector<TaskId>& transfers) {
     const bool joins = piece.collective >= 0;
     if (has_streams_) run_calls_in_front_of(piece.node + 1, stack);
@@ -419,13 +437,14 @@ class RankBuilder {
     by_sequence_[{has_streams_ ? c.process_group : NameId{}, c.sequence}] = task;
   }
 
-  // The host goes on when a stream is done, and what that waits for.
+  // The host waits until a stream has finished, including everything that the stream waits for.
   void wait_for_stream(const Stream& s, StackId stack) {
     std::vector<TaskId> tasks = s.awaited;
     if (s.last.valid()) tasks.push_back(s.last);
     hold_host(tasks, stack);
   }
 
+  // Adds a task to the CPU lane that ends after all `tasks`.
   void hold_host(const std::vector<TaskId>& tasks, StackId stack) {
     const TaskId back = block_.add_task(
         cpu_, {.kind = TaskKind::sync_return, .stack = stack, .work = program_.works.intern(Waiting{})},
@@ -434,7 +453,7 @@ class RankBuilder {
     last_cpu_ = back;
   }
 
-  // Calls of the runtime that stand in front of a node and have not run yet.
+  // Runs the recorded runtime calls before this node that have not run yet.
   void run_calls_in_front_of(Index node, StackId stack) {
     std::size_t end = next_call_;
     while (end < trace_.runtime_calls.size() && static_cast<Index>(trace_.runtime_calls[end].before) < node)
@@ -446,6 +465,7 @@ class RankBuilder {
     for (; next_call_ < end; ++next_call_) run_call(trace_.runtime_calls[next_call_], stack);
   }
 
+  // Applies a recorded event or synchronisation to the streams and the host.
   void run_call(const EtRuntimeCall& call, StackId stack) {
     using Kind = EtRuntimeCall::Kind;
     switch (call.kind) {
@@ -475,11 +495,13 @@ class RankBuilder {
     }
   }
 
+  // The next work on the stream waits for `task`.
   static void await(Stream& s, TaskId task) {
     if (task.valid() && std::ranges::find(s.awaited, task) == s.awaited.end()) s.awaited.push_back(task);
   }
 
-  // What the operator's work has to wait for: collectives whose result it, or what it calls, reads.
+  // Finds the collectives that the operator's work must wait for: those with a result that it, or an operator
+  // it calls, reads.
   void note_waits(const TopLevelOperator& op) {
     for (const Index node : op.below) {
       Stream& reader = stream(std::max(0, node_at(node).stream));
@@ -499,11 +521,12 @@ class RankBuilder {
     }
   }
 
+  // Notes which storages the collectives of an operator write.
   void remember_results(const TopLevelOperator& op, const std::vector<TaskId>& transfers) {
     if (transfers.empty()) return;
     for (const Index node : op.below) {
       const EtNode& n = node_at(node);
-      // In place for reductions, into the outputs for exchanges.
+      // Reductions write in place, so inputs count as well; others write to their outputs.
       for (const TensorUse& use : trace_.outputs(n)) written_by_[use.storage] = transfers.back();
       if (n.collective < 0) continue;
       for (const TensorUse& use : trace_.inputs(n)) written_by_[use.storage] = transfers.back();
@@ -519,16 +542,17 @@ class RankBuilder {
   BlockBuilder block_;
   LaneId cpu_;
   std::map<std::int32_t, Stream> streams_;
-  std::map<std::pair<NameId, bool>, Stream> communication_;  // [process group, receives]
+  std::map<std::pair<NameId, bool>, Stream> communication_;  // [process group, is a receive]
   GroupId all_{};
   std::map<NameId, GroupId> groups_;  // [process group]
   TaskId last_cpu_{};
-  std::vector<Index> open_labels_;  // those of around_, innermost first
+  std::vector<Index> open_labels_;  // those in around_, innermost first
   StackId around_{};
-  std::unordered_map<std::int64_t, TaskId> written_by_;            // [storage] -> collective
-  std::map<std::pair<NameId, std::int64_t>, TaskId> by_sequence_;  // collectives of a process group
-  std::unordered_map<std::uint64_t, std::vector<TaskId>> events_;  // what they happen after
-  std::size_t next_call_ = 0;                                      // of the trace's runtime calls
+  std::unordered_map<std::int64_t, TaskId> written_by_;  // [storage] -> the collective that wrote it last
+  // [process group, sequence number] -> the collective.
+  std::map<std::pair<NameId, std::int64_t>, TaskId> by_sequence_;
+  std::unordered_map<std::uint64_t, std::vector<TaskId>> events_;  // [event] -> the tasks before it
+  std::size_t next_call_ = 0;                                      // index into the trace's runtime calls
   std::vector<JoinedTask> collectives_;
 };
 

@@ -1,3 +1,4 @@
+// Joins the blocks of single ranks to one Program and matches their collectives.
 #include "stepcast/predict/untimed_ranks.h"
 
 #include <algorithm>
@@ -18,16 +19,18 @@
 namespace stepcast {
 namespace {
 
-// A collective or a send, as one rank takes part in it.
+// One rank's part in a collective or send.
 struct JoinPart {
-  std::size_t rank;  // index
+  std::size_t rank;  // index into the ranks
   const JoinedTask* task;
 };
-// What several ranks do together, in the order of each: the collectives of a process group, or sends from one rank to another.
-using JoinParts = std::vector<std::vector<JoinPart>>;  // [rank that takes part]
+// The collectives of one process group, or the sends from one rank to another: for each rank that takes part,
+// its list in execution order.
+using JoinParts = std::vector<std::vector<JoinPart>>;  // [participating rank]
 
 bool is_point_to_point(CollectiveOp op) { return op == CollectiveOp::send || op == CollectiveOp::receive; }
 
+// Whether all ranks have the same operations in the same order. A send matches a receive.
 bool agree(const JoinParts& of_ranks) {
   return std::ranges::all_of(of_ranks, [&](const std::vector<JoinPart>& of_rank) {
     return std::ranges::equal(of_rank, of_ranks.front(), [](const JoinPart& a, const JoinPart& b) {
@@ -36,6 +39,7 @@ bool agree(const JoinParts& of_ranks) {
   });
 }
 
+// Adds one collective with these members. The sender of a point-to-point transfer is its root.
 void add_collective(std::span<const JoinPart> parts, RecordedProgram& out) {
   const JoinedTask& first = *parts.front().task;
   Collective collective{.op = first.op, .name = first.name, .message_bytes = first.message_bytes};
@@ -49,8 +53,10 @@ void add_collective(std::span<const JoinPart> parts, RecordedProgram& out) {
   out.program.add_collective(std::move(collective));
 }
 
+// Joins the lists of all ranks. If the ranks of a group disagree, each member becomes a collective of one
+// rank, and a note is added.
 void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, RecordedProgram& out) {
-  // By process group, and by who sends to whom.
+  // Keyed by process group, sender and receiver.
   std::map<std::tuple<GroupId, std::int64_t, std::int64_t>, std::map<std::size_t, std::vector<JoinPart>>>
       joined;
   for (std::size_t r = 0; r < of_ranks.size(); ++r) {
@@ -77,14 +83,14 @@ void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, Reco
     out.notes.emplace_back("the ranks differ in number or order of collectives: they are not synchronised");
 }
 
-// "rank 3", "ranks 0-3", "ranks 0, 2, ... 14", "ranks 0, 1, 5, ..." of a class of equal ranks.
+// Name of a class of equal ranks: "rank 3", "ranks 0-3", "ranks 0, 2, ... 14" or "ranks 0, 1, 5, ...".
 std::string name_of(std::span<const std::uint32_t> ranks, std::int32_t recorded) {
   if (ranks.size() < 2) return fmt::format("rank {}", recorded);
   const auto step = [&](std::size_t i) { return static_cast<std::int64_t>(ranks[i]) - ranks[i - 1]; };
   bool even = true;
   for (std::size_t i = 2; i < ranks.size(); ++i) even = even && step(i) == step(1);
   if (even && step(1) == 1) return fmt::format("ranks {}-{}", ranks.front(), ranks.back());
-  constexpr std::size_t kMost = 4;  // numbers of a table's cell
+  constexpr std::size_t kMost = 4;  // most ranks listed in a table cell
   if (ranks.size() <= kMost) return fmt::format("ranks {}", fmt::join(ranks, ", "));
   return fmt::format("ranks {}, ...{}", fmt::join(ranks.first(even ? 2 : 3), ", "),
                      even ? fmt::format(" {}", ranks.back()) : "");

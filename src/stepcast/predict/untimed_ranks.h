@@ -1,4 +1,4 @@
-// Ranks that are known by their execution traces alone, each built as one block, joined to one Program.
+// Joins ranks that are known only by their execution traces, each built as one block, to one Program.
 #pragma once
 
 #include <span>
@@ -14,28 +14,28 @@ namespace stepcast {
 
 struct UntimedRank;
 
-// A collective of a rank, at its place in the order of the rank's collectives.
+// A collective of one rank. The list of a rank is in execution order.
 struct JoinedTask {
   CollectiveOp op = CollectiveOp::unknown;
   NameId name{};
   double message_bytes = -1;
   TaskId task{};
   GroupId group{};
-  std::int64_t sender = -1, receiver = -1;  // world ranks of a send; -1: a collective, or not recorded
+  std::int64_t sender = -1, receiver = -1;  // world ranks of a send; -1: a collective, or unknown
 };
 
-// One rank, ready to be joined with the others. Task ids are those that add_task gave.
+// One rank, ready to be joined with the others. Task ids are those returned by add_task.
 struct UntimedBlock {
   BlockBuilder block;
   std::vector<JoinedTask> collectives;
-  TaskId step_end;  // the step ends with it
+  TaskId step_end;  // last task of the step
 };
 
-// All ranks as one group. Errors: no ranks, one rank twice.
+// A group with all ranks. Errors: no ranks, a repeated rank.
 [[nodiscard]] Result<RankGroup> all_ranks(std::span<const UntimedRank> ranks);
 
-// Adds the ranks to `out` and joins their collectives by operation and order; where ranks do not agree on how
-// many there were, each keeps its own. `blocks` belong to `ranks`, one each.
+// Adds the ranks to `out` and joins their collectives by operation and order. If ranks disagree on these,
+// each keeps its own. `blocks`: [rank].
 [[nodiscard]] Status join_untimed(std::span<const UntimedRank> ranks, std::vector<UntimedBlock> blocks,
                                   RecordedProgram& out);
 

@@ -14,11 +14,12 @@
 namespace stepcast {
 namespace {
 
+// A name that users can change and one of its factors.
 struct Part {
   std::string_view name;
   double StepAssumptions::*factor;
 };
-// Of one name all.
+// A name with several factors has several rows; a change applies to all of them.
 constexpr Part kParts[] = {{"gemm", &StepAssumptions::gemm_factor},
                            {"attention", &StepAssumptions::attention_factor},
                            {"memory_bound", &StepAssumptions::memory_bound_factor},
@@ -35,13 +36,13 @@ constexpr Part kParts[] = {{"gemm", &StepAssumptions::gemm_factor},
                            {"host", &StepAssumptions::compiled_host_launch_us},
                            {"host", &StepAssumptions::step_fixed_us}};
 
-// "2x" or "1.5"; 0 for what is no number.
+// The factor in "2x" or "1.5"; 0 if the text is not a number.
 double speed_of(std::string_view text) {
   if (text.ends_with('x')) text.remove_suffix(1);
   return scan<double>(text).value_or(0);
 }
 
-// A name that stands twice would count twice.
+// Error if a name is given twice, since both changes would apply.
 Status check_names(std::span<const std::string> changes) {
   std::vector<std::string_view> names;
   for (const std::string& change : changes) {
@@ -60,7 +61,7 @@ Status check_names(std::span<const std::string> changes) {
 Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions,
                      std::span<const WhatIfFactor> own) {
   STEPCAST_TRY(check_names(changes));
-  constexpr double kSlowest = 0.01, kFastest = 100;  // beyond that nobody means it
+  constexpr double kSlowest = 0.01, kFastest = 100;  // wider changes are most likely typing errors
   for (const std::string_view change : changes) {
     const std::size_t equals = change.find('=');
     const std::string_view name = change.substr(0, equals);
@@ -77,6 +78,7 @@ Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assu
                                          "host, from {} to {} times as fast, such as nvlink=2x",
                                          kSlowest, kFastest));
     }
+    // Factors of the model are multiplied by `times`; assumptions are times, so they are divided by it.
     if (is_own) *changed->factor *= times;
     for (const Part& part : kParts)
       if (!is_own && part.name == name) assumptions.*(part.factor) /= times;
@@ -89,8 +91,8 @@ Status apply_power_limit(const Platform& platform, double limit_W, StepAssumptio
   const double slow_down = power.computing(limit_W).slow_down;
   for (const Part& part : kParts)
     if (part.name == "gpu") assumptions.*(part.factor) *= slow_down;
-  // Of what a limit costs, to either side: V100 and A40 left out of each other's fit err by a fifth of it; the
-  // kernels of newer GPUs were not measured under a limit.
+  // Uncertainty of the slowdown, as a share of the additional time, to both sides. V100 and A40, each left
+  // out of the fit, have errors of a fifth of it. Kernels of newer GPUs were not measured under a limit.
   constexpr double kBandOfSlowDown = 0.4;
   const double more = kBandOfSlowDown * (slow_down - 1) / slow_down;
   assumptions.structure_low = std::hypot(assumptions.structure_low, more);

@@ -1,4 +1,4 @@
-// Forecasts of machines with faster parts: "nvlink=2x" makes traffic inside nodes twice as fast.
+// Changes assumptions for faster or slower hardware: "nvlink=2x" makes traffic inside nodes twice as fast.
 #pragma once
 
 #include <span>
@@ -11,21 +11,23 @@
 
 namespace stepcast {
 
-// A factor of one kind of model alone, such as reuse=2x of recommendation models: `factor` becomes 0.1 to 100 times as large.
+// A factor that only one kind of model has, such as reuse=2x of recommendation models. `factor` is multiplied
+// by 0.1 to 100.
 struct WhatIfFactor {
   std::string_view name;
   double* factor;
 };
 
-// Every change is NAME=FACTOR or NAME=FACTORx, 0.01 to 100 times as fast, of gemm, attention, memory_bound, compute
-// (products and attention), gpu (these and what memory bounds, copies too), communication, nvlink (inside nodes), network
-// (between nodes) or host (CPU time); or of what the model has as its `own`. Changes of one part multiply. The error names the
-// change that cannot be understood.
+// Applies changes of the form NAME=FACTOR or NAME=FACTORx, from 0.01 to 100 times as fast. Names: gemm,
+// attention, memory_bound, compute (GEMMs and attention), gpu (compute and memory_bound, including copies),
+// communication, nvlink (inside nodes), network (between nodes), host (CPU time), and the names in `own`.
+// Changes that affect the same factor multiply. Errors: a name given twice; an unknown name or invalid
+// factor, with its text.
 [[nodiscard]] Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions,
                                    std::span<const WhatIfFactor> own = {});
 
-// All that GPUs compute takes as much longer as a power limit of each makes it (cost/node_power.h), with a wider band.
-// Errors: those of power_under().
+// Slows down all GPU computation as a power limit of `limit_W` watts per GPU does (cost/node_power.h), and
+// widens the band. Errors: those of power_under().
 [[nodiscard]] Status apply_power_limit(const Platform& platform, double limit_W,
                                        StepAssumptions& assumptions);
 

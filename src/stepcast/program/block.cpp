@@ -1,3 +1,5 @@
+// BlockBuilder::finish: validation, topological sort (only when the tasks were not added in such an order)
+// and conversion of the edge list to arrays indexed by target task (CSR).
 #include "stepcast/program/block.h"
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 namespace stepcast {
 namespace {
 
+// While a block is built, Moment codes from here on are in-ports and smaller codes are tasks (2 codes each).
 constexpr std::uint32_t kFirstPortCode = 0x80000000u;
 constexpr std::uint32_t kMaxTasks = kFirstPortCode / 2;
 constexpr std::size_t kMaxLanes = 0xffff;
@@ -20,6 +23,8 @@ constexpr std::uint32_t kNone = 0xffffffff;
 
 bool is_length(double us) { return std::isfinite(us) && us >= 0; }
 
+// `parts` with separators; beyond `most` parts the middle is replaced by "... (N more)" and the last part is
+// kept.
 std::string joined(const std::vector<std::string>& parts, std::string_view separator, std::size_t most) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -152,7 +157,7 @@ Status BlockBuilder::check_parts() const {
   }
   for (std::size_t e = 0; e < edges_.size(); ++e) {
     const PendingEdge& edge = edges_[e];
-    // Of what is broken alone: blocks have thousands of edges.
+    // The text is built only for broken edges, because a block has thousands of edges.
     const auto place = [&] {
       return fmt::format("{}, edge {} into {}", block, e, describe(edge.to.index()));
     };
@@ -211,12 +216,14 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   const auto n = static_cast<std::uint32_t>(tasks_.size());
   std::vector<std::uint32_t> order(n);
   for (std::uint32_t t = 0; t < n; ++t) order[t] = t;
+  // Usual case: no edge leads to an earlier task, so the order of insertion is already topological.
   const bool sorted = std::none_of(edges_.begin(), edges_.end(), [](const PendingEdge& e) {
     return e.from.code() < kFirstPortCode && e.from.code() / 2 > e.to.index();
   });
   if (sorted) return order;
 
-  // Kahn's algorithm; the order of a lane is an edge from each of its tasks to the next one.
+  // Kahn's algorithm. The order of a lane adds an edge from each of its tasks to the next one.
+  // waits: number of predecessors of a task that are not in the order yet.
   std::vector<std::uint32_t> lane_next(n, kNone);
   std::vector<std::uint32_t> waits(n, 0);
   std::vector<std::uint32_t> last_of_lane(lanes_.size(), kNone);
@@ -228,6 +235,7 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
     }
     last = t;
   }
+  // Outgoing edges as CSR: followers of task t are followers[first_follower[t] .. first_follower[t + 1]).
   std::vector<std::uint32_t> first_follower(n + 1, 0);
   const auto is_between_tasks = [](const PendingEdge& e) { return e.from.code() < kFirstPortCode; };
   for (const PendingEdge& e : edges_) {
@@ -241,6 +249,7 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   for (const PendingEdge& e : edges_)
     if (is_between_tasks(e)) followers[fill[e.from.code() / 2]++] = e.to.index();
 
+  // A priority queue by number keeps the order of insertion among ready tasks.
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t t = 0; t < n; ++t)
     if (waits[t] == 0) ready.push(t);
@@ -257,7 +266,7 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   }
   if (order.size() == n) return order;
 
-  // Every task that is left waits for another one that is left: walking back must come round.
+  // Every remaining task waits for another remaining task, so following `waits_for` must reach a cycle.
   std::vector<std::uint32_t> waits_for(n, kNone);
   const auto is_left = [&](std::uint32_t t) { return waits[t] > 0; };
   for (std::uint32_t t = 0; t < n; ++t)
@@ -266,6 +275,7 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
     if (is_between_tasks(e) && is_left(e.from.code() / 2)) waits_for[e.to.index()] = e.from.code() / 2;
   std::vector<bool> seen(n, false);
   std::uint32_t t = 0;
+  // The walk ends at a task that it has seen before, which is on the cycle.
   while (!is_left(t)) ++t;
   while (!seen[t]) {
     seen[t] = true;
@@ -287,6 +297,7 @@ Result<BlockBuilder::Finished> BlockBuilder::finish_with_map() && {
   finished.new_id.resize(n);
   for (std::size_t position = 0; position < n; ++position)
     finished.new_id[order[position]] = TaskId{position};
+  // Ports follow directly after the codes of the tasks in a finished block.
   const auto renumbered = [&](Moment m) {
     if (m.code() >= kFirstPortCode)
       return Moment{static_cast<std::uint32_t>(2 * n) + (m.code() - kFirstPortCode)};
@@ -309,9 +320,11 @@ Result<BlockBuilder::Finished> BlockBuilder::finish_with_map() && {
     block.lane_of_[position] = static_cast<std::uint16_t>(lane_of_[t]);
     block.duration_us_[position] = duration_us_[t];
     block.tasks_[position] = tasks_[t];
+    // Tasks are visited in their final order, so the list is sorted.
     if (tasks_[t].kind == TaskKind::collective) block.collective_tasks_.push_back(TaskId{position});
   }
 
+  // Counting sort of the edges by target; edges of one target keep their order of insertion.
   block.first_edge_.assign(n + 1, 0);
   for (const PendingEdge& e : edges_) ++block.first_edge_[finished.new_id[e.to.index()].index() + 1];
   for (std::size_t t = 0; t < n; ++t) block.first_edge_[t + 1] += block.first_edge_[t];

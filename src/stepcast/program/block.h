@@ -1,6 +1,6 @@
 // A Block: a small DAG of tasks over the lanes of one rank class, stored once and instantiated many times.
 //
-// Structure only: how long a task takes and how long an edge delays stand beside it, one Costs per scenario.
+// Structure only. Task durations and edge delays are in a separate Costs object, one for each scenario.
 //
 //   BlockBuilder b{"forward"};
 //   const LaneId cpu = b.add_lane({LaneKind::cpu_thread, "main"});
@@ -36,19 +36,21 @@ using TaskId = Id<struct TaskTag>;        // within a block
 using InPortId = Id<struct InPortTag>;    // within a block
 using OutPortId = Id<struct OutPortTag>;  // within a block
 using StackId = Id<struct StackTag>;      // within a Program's op stacks
-using DelayId = Id<struct DelayTag>;      // within the delay classes that stand beside a recorded Program
+using DelayId = Id<struct DelayTag>;      // within the delay classes of a recorded Program
 
+// Where the tasks of a lane run.
 enum class LaneKind : std::uint8_t { cpu_thread, gpu_stream };
 
-// What code asks of a lane beyond its kind.
+// A property of a lane that code tests in addition to its kind.
 enum class LaneRole : std::uint8_t {
   other,
   data_parallel,  // transfers of weights and gradients of a described step
 };
 
+// A CPU thread or GPU stream. Its tasks run one at a time, in the order of the block.
 struct Lane {
   LaneKind kind = LaneKind::gpu_stream;
-  std::string name;            // as a person knows it: "main thread", "stream 7"
+  std::string name;            // name shown to users: "main thread", "stream 7"
   std::int64_t recorded = -1;  // thread index or stream number in the trace, -1 for described programs
   LaneRole role = LaneRole::other;
 };
@@ -57,18 +59,19 @@ struct Lane {
 enum class BlockRole : std::uint8_t { other, forward, backward, weight_gradient, update };
 
 enum class TaskKind : std::uint8_t {
-  cpu_segment,  // a stretch of a thread's own work
-  cpu_call,     // one runtime call: launch, event record, query...
+  cpu_segment,  // work of a CPU thread outside of runtime calls
+  cpu_call,     // one runtime call: launch, event record, query
   sync_enter,   // the part of a synchronising call before it waits
-  sync_return,  // the part after: starts when what it waited for is over
+  sync_return,  // the part after the wait: starts when the awaited work has ended
   kernel,
   memcpy,
   memset,
   collective,  // a transfer that several ranks join
-  wait,        // nothing runs: the lane is held until what the task's edges say has happened
+  wait,        // no work: occupies the lane until every incoming edge of the task is satisfied
 };
 [[nodiscard]] std::string_view to_string(TaskKind kind);
 
+// Everything known about a task except its duration.
 struct TaskInfo {
   TaskKind kind = TaskKind::kernel;
   KernelClass kernel_class = KernelClass::none;
@@ -76,11 +79,11 @@ struct TaskInfo {
   StackId stack{};                            // CPU tasks: open framework ops; GPU tasks: those of the launch
   std::uint32_t recorded_event = 0xffffffff;  // importer's index of the event behind the task
   WorkId work{};                              // in the Program's works; invalid: not known
-  double work_times = 1;                      // how often the task does it, or its share of it
-  NameId part{};                              // part of the block it belongs to, such as "layer 7"
+  double work_times = 1;  // repetitions of `work` in this task, or its fraction of one repetition (below 1)
+  NameId part{};          // part of the block it belongs to, such as "layer 7"
 };
 
-// Why a task has to wait for another.
+// The reason why a task waits for another task.
 enum class EdgeOrigin : std::uint8_t {
   launch,           // a runtime call and the GPU work it launched
   stream_order,     // minimum gap between neighbours on a stream
@@ -95,14 +98,15 @@ enum class EdgeOrigin : std::uint8_t {
 inline constexpr int kEdgeOriginCount = 9;
 [[nodiscard]] std::string_view to_string(EdgeOrigin origin);
 
+// Properties of one edge except its source and its delay.
 struct EdgeInfo {
   EdgeOrigin origin = EdgeOrigin::dependency;
   bool inferred = false;  // not written in the input, concluded from it
-  bool kept = false;      // its delay is a recorded stretch of time, not a constant learned elsewhere
-  // The delay is this share of the source task's duration (device_busy), to be rescaled with it; 0: a plain
-  // delay.
+  bool kept = false;      // the delay is a recorded stretch of time, not a learned constant
+  // For device_busy: delay / duration of the source task. Costs::rescale_shared_delays() recomputes the delay
+  // from it. 0: the delay does not depend on the source's duration.
   float share_of_source = 0;
-  DelayId delay{};  // what sort of delay it is; invalid: of no sort that was learned
+  DelayId delay{};  // class of the delay; invalid: not in a learned class
 };
 
 // A moment a task can wait for: start or end of a task, or the value that arrives at an in-port.
@@ -121,14 +125,15 @@ class Moment {
   std::uint32_t code_ = 0xffffffff;
 };
 
+// A result for later instances: the value of `source` plus `delay`.
 struct OutPort {
   std::string name{};
   Moment source{};
   Microseconds delay{};
 };
 
-// A computation that runs while a transfer of its own list does, and is slower for it. Who prices the tasks
-// says by how much.
+// A computation that runs at the same time as a transfer of the same list and is slowed down by it. The
+// pricing code decides by how much.
 struct Overlap {
   TaskId computation{}, transfer{};
   auto operator<=>(const Overlap&) const = default;
@@ -152,17 +157,20 @@ class Block {
 
   // Incoming edges of task t are edges first_edge()[t] .. first_edge()[t + 1].
   [[nodiscard]] std::span<const std::uint32_t> first_edge() const { return first_edge_; }
-  // Moment codes; 2 * task_count() + i is in-port i.
+  // [edge] -> Moment code of its source: 2 * task for its start, 2 * task + 1 for its end, 2 * task_count() +
+  // i for in-port i.
   [[nodiscard]] std::span<const std::uint32_t> sources() const { return sources_; }
   [[nodiscard]] std::span<const EdgeInfo> edge_infos() const { return edge_infos_; }
-  // Ascending: the transfers beside one computation stand together.
+  // Sorted, so the transfers that overlap one computation are adjacent.
   [[nodiscard]] std::span<const Overlap> overlaps() const { return overlaps_; }
+  // [task] -> index of its lane.
   [[nodiscard]] std::span<const std::uint16_t> lane_codes() const { return lane_of_; }
 
   // Durations and delays given to the builder: the first scenario.
   [[nodiscard]] std::span<const double> duration_us() const { return duration_us_; }
   [[nodiscard]] std::span<const double> delay_us() const { return delay_us_; }
 
+  // Heap and object size, without the characters of names.
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
@@ -183,6 +191,8 @@ class Block {
   std::vector<TaskId> collective_tasks_;
 };
 
+// Collects lanes, tasks and edges, then checks and sorts them into a Block. Nothing is validated before
+// finish().
 class BlockBuilder {
  public:
   explicit BlockBuilder(std::string name, BlockRole role = BlockRole::other)
@@ -194,9 +204,12 @@ class BlockBuilder {
   TaskId add_task(LaneId lane, TaskInfo info, Microseconds duration);
   // Tasks added from now on belong to this part of the block (TaskInfo::part).
   void begin_part(NameId part) { part_ = part; }
+  // Replaces the duration of a task. finish() reports an unknown task.
   void set_duration(TaskId task, Microseconds duration);
+  // `to` starts no earlier than `from` + `delay`.
   void add_edge(Moment from, TaskId to, Microseconds delay, EdgeInfo info);
   void add_overlap(TaskId computation, TaskId transfer);
+  // Later instances read `source` + `delay` from the slot that the port is bound to.
   OutPortId add_out_port(std::string name, Moment source, Microseconds delay = Microseconds{});
 
   static Moment start_of(TaskId t) { return Moment::start_of(t); }
@@ -208,20 +221,24 @@ class BlockBuilder {
   [[nodiscard]] std::span<const Lane> lanes() const { return lanes_; }
 
   struct Finished;
-  // Sorts the tasks topologically: among ready tasks the one added first goes first, so a block added in a
-  // topological order keeps its numbers. Errors name the first broken invariant: an edge against the order of
-  // its lane, a cycle (its tasks), an unknown task, lane or port, a negative or non-finite duration or delay,
-  // more lanes or tasks than ids can count. Tasks are named by the number that add_task gave them.
+  // Sorts the tasks topologically. Among ready tasks the one added first comes first, so a block that was
+  // added in a topological order keeps its numbers. Errors name the first broken invariant: an edge against
+  // the order of its lane, a cycle (with its tasks), an unknown task, lane or port, a negative or non-finite
+  // duration or delay, more lanes or tasks than ids can number. Tasks are named by the number that add_task
+  // returned.
   [[nodiscard]] Result<Finished> finish_with_map() &&;
+  // The same without the mapping of task ids.
   [[nodiscard]] Result<Block> finish() &&;
 
  private:
+  // An edge in terms of the builder's task and port numbers.
   struct PendingEdge {
     Moment from;
     TaskId to;
     double delay_us;
     EdgeInfo info;
   };
+  // For error messages: number, kind and lane of a task.
   [[nodiscard]] std::string describe(std::uint32_t task) const;
   [[nodiscard]] Error broken(std::uint32_t task, std::string problem) const;
   [[nodiscard]] Status check_parts() const;
@@ -240,7 +257,7 @@ class BlockBuilder {
   std::vector<double> duration_us_;
   std::vector<PendingEdge> edges_;
   std::vector<Overlap> overlaps_;
-  std::uint32_t unknown_task_ = 0xffffffff;  // given to set_duration
+  std::uint32_t unknown_task_ = 0xffffffff;  // first unknown task passed to set_duration; 0xffffffff: none
 };
 
 struct BlockBuilder::Finished {

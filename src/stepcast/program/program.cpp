@@ -1,3 +1,5 @@
+// Programs are appended to without checks; check() validates everything at once with the code that orders the
+// execution.
 #include "stepcast/program/program.h"
 
 #include <algorithm>
@@ -13,12 +15,15 @@
 namespace stepcast {
 namespace {
 
+// Whether all values are finite and not negative. Without an early exit, so that compilers can vectorise the
+// loop.
 bool all_are_lengths(std::span<const double> values) {
   bool all = true;
   for (const double v : values) all &= (v >= 0) & (v <= std::numeric_limits<double>::max());
   return all;
 }
 
+// Index of the first value that is negative or not finite; values.size() if there is none.
 std::size_t first_that_is_none(std::span<const double> values) {
   return static_cast<std::size_t>(
       std::find_if(values.begin(), values.end(), [](double v) { return !(std::isfinite(v) && v >= 0); }) -
@@ -72,8 +77,9 @@ std::uint64_t Program::expanded_task_count() const {
   for (const RankClass& c : rank_classes_) {
     std::uint64_t of_rank = 0, of_class = 0;
     for (const BlockInstance& i : c.instances) {
+      // An unknown block is an error of check(), not of this count.
       if (i.block.index() >= blocks_.size()) continue;
-      of_rank += block(i.block).task_count();  // 32 bits each: the sum fits
+      of_rank += block(i.block).task_count();  // 32 bits each: the sum fits in 64
     }
     if (__builtin_mul_overflow(of_rank, std::uint64_t{c.multiplicity}, &of_class) ||
         __builtin_add_overflow(tasks, of_class, &tasks)) {
@@ -128,6 +134,7 @@ void Costs::rescale_shared_delays(const Program& program) {
     const std::span<double> delays = delay_us(BlockId{b});
     for (std::size_t e = 0; e < delays.size(); ++e) {
       const double share = static_cast<double>(block.edge_infos()[e].share_of_source);
+      // A source code below 2 * tasks is a task; BlockBuilder rejects shares on edges from in-ports.
       if (share > 0) delays[e] = share * durations[block.sources()[e] / 2];
     }
   }

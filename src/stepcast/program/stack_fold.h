@@ -1,5 +1,5 @@
-// What a chain of frames says, told from the outermost frame inward and remembered for each, so that deep chains cost
-// what their frames cost once.
+// Computes a value for a stack of frames by a function that goes from the outermost frame inward. Values of
+// frames are cached, so stacks with common outer frames cost each frame once.
 //
 //   StackFold<bool> in_backward(program.stacks);
 //   in_backward.of(task.stack, [&](bool outer, StackId frame) { return outer || is_backward(frame); });
@@ -16,11 +16,12 @@ namespace stepcast {
 template <class Value>
 class StackFold {
  public:
-  // `stacks` has to outlive the fold.
+  // `stacks` must outlive the fold.
   explicit StackFold(const OpStacks& stacks) : stacks_(&stacks) {}
 
-  // `inward(outer, frame)` gives what a frame says from what the one around it does; Value{} stands outside of all,
-  // and is what an invalid stack says. The same function every time.
+  // `inward(outer, frame)` returns the value of a frame from the value of the enclosing one. The outermost
+  // frame gets Value{}, and an invalid stack has the value Value{}. Every call must pass the same function,
+  // because results are cached.
   template <class Inward>
   [[nodiscard]] Value of(StackId stack, const Inward& inward) {
     for (StackId frame = stack; frame.valid() && !known_.contains(frame.index());
@@ -38,7 +39,7 @@ class StackFold {
 
   const OpStacks* stacks_;
   std::unordered_map<std::uint32_t, Value> known_;  // [StackId]
-  std::vector<StackId> inner_;                      // not yet known, outermost last
+  std::vector<StackId> inner_;                      // frames without a value yet, outermost last
 };
 
 }  // namespace stepcast

@@ -9,6 +9,7 @@ namespace stepcast {
 
 std::size_t TaskBodies::add(StringTable& names, Block block, std::vector<Lane> lanes) {
   const std::size_t body = names_.size();
+  // The name identifies the task that represents the body, so it must be unique in the step's Program.
   const std::string name = fmt::format("body {}", body);
   const BlockId id = program_.add_block(std::move(block));
   const RankClassId rank_class = program_.add_rank_class({.name = name, .lanes = std::move(lanes)});
@@ -21,6 +22,7 @@ std::size_t TaskBodies::add(StringTable& names, Block block, std::vector<Lane> l
 }
 
 void TaskBodies::finish(const Program& program) {
+  // Ids in the bodies refer to these tables, so the tables are copied only when they are complete.
   program_.names = program.names;
   program_.stacks = program.stacks;
   program_.works = program.works;

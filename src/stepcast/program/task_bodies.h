@@ -1,12 +1,14 @@
-// What a pass of a pipeline stage does from its first kernel to its last, as a small Program of its own: nothing outside
-// waits for a part of it, or keeps a part waiting. A step can hold one task in its place, as long as it takes, wherever it
-// runs; who analyses the step's times asks what that task stands for.
+// Detailed contents ("bodies") of passes that are represented by a single task in the Program of a step. A
+// body is everything that a pass of a pipeline stage does from its first kernel to its last, stored as a
+// small Program. Nothing outside may wait for an inner task of a body or delay one. So the step can contain
+// one task with the duration of the body, and code that analyses the times of the step looks up which body
+// that task represents.
 //
 //   TaskBodies bodies;
 //   const std::size_t b = bodies.add(program.names, std::move(block), lanes);
 //   builder.add_task(lane, bodies.task(b), ...);              // in blocks of `program`
 //   bodies.finish(program);
-//   if (const std::size_t b = bodies.index_of(info); b != TaskBodies::kNone) ...   // kNone: a task by itself
+//   if (const std::size_t b = bodies.index_of(info); b != TaskBodies::kNone) ...   // kNone: an ordinary task
 #pragma once
 
 #include <cstddef>
@@ -21,12 +23,13 @@ class TaskBodies {
  public:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  // A block without ports. `names`: of the Program that it is a part of, where its names, works and groups are.
+  // Adds a body and returns its number. `block` must have no ports. `names` belongs to the Program of the
+  // step, which also owns the names, works and groups that the block refers to.
   std::size_t add(StringTable& names, Block block, std::vector<Lane> lanes);
-  // When all are there: they are in its terms.
+  // Call once after the last add(): copies names, stacks, works and groups of the step's Program.
   void finish(const Program& program);
 
-  // The task that stands for a body: a computation of its own name, which carries no work.
+  // The task that represents a body: a computation with a unique name and no work.
   [[nodiscard]] TaskInfo task(std::size_t body) const {
     return {.kind = TaskKind::kernel, .kernel_class = KernelClass::other, .name = names_[body]};
   }
@@ -34,13 +37,13 @@ class TaskBodies {
     return info.name.index() < by_name_.size() ? by_name_[info.name.index()] : kNone;
   }
   [[nodiscard]] std::size_t size() const { return names_.size(); }
-  // A rank class of one instance each, in the order of add().
+  // One rank class for each body, with one instance, in the order of add().
   [[nodiscard]] const Program& program() const { return program_; }
 
  private:
   Program program_;
-  std::vector<NameId> names_;         // of the tasks
-  std::vector<std::size_t> by_name_;  // [NameId]
+  std::vector<NameId> names_;         // [body] -> name of the task that represents it
+  std::vector<std::size_t> by_name_;  // [NameId] -> body or kNone
 };
 
 }  // namespace stepcast

@@ -5,10 +5,12 @@
 namespace stepcast {
 namespace {
 
+// Combines two hashes; the factor is 2^64 divided by the golden ratio, as in Fibonacci hashing.
 std::size_t mixed(std::size_t state, std::size_t value) {
   return (state ^ value) * 0x9e3779b97f4a7c15ULL + (state >> 29U);
 }
 
+// Hash of each alternative of TaskWork; hash_of() mixes in the index of the alternative.
 struct HashOfWork {
   std::size_t operator()(std::monostate) const { return 0; }
   std::size_t operator()(const Operation& operation) const { return hash_of(operation); }

@@ -1,3 +1,5 @@
+// Converts placed items of work lists to tasks, and writes lists of tasks into blocks with the edges that
+// WorkLane implies.
 #include "stepcast/predict/detail/step_tasks.h"
 
 #include <string>
@@ -25,6 +27,7 @@ std::vector<Lane> step_lanes(bool v_shaped) {
   return lanes;
 }
 
+// A task with its name and work interned in the Program.
 ReadyTask StepTasks::task(TaskKind kind, KernelClass kernel_class, std::string_view name,
                           const TaskWork& work, double times, double us) {
   return {{.kind = kind,
@@ -42,6 +45,7 @@ TaskWork StepTasks::work_of_transfer(const Transfer& transfer) {
 }
 
 Result<ReadyList> StepTasks::list(const WorkList& work, bool of_pass) {
+  // Updates are not slowed down by this factor; neither are their launches modelled.
   const double factor = of_pass ? step_.slowest_gpu_factor : 1;
   STEPCAST_TRY(lay_out(work, prices_, step_.placement, placed_));
   ReadyList result;
@@ -61,7 +65,7 @@ Result<ReadyList> StepTasks::list(const WorkList& work, bool of_pass) {
   if (of_pass && kernels > 0) {
     const HostWork launches{.activity = step_.compiled ? HostWork::Activity::compiled_kernel_launches
                                                        : HostWork::Activity::kernel_launches};
-    // As long as the list takes where the GPU waits for single launches.
+    // Where the GPU waits for single launches, the launches last as long as the whole list.
     const PricedList sum = sum_of(placed_);
     const double us = time_with_launches(placed_, sum, step_.launch_us);
     if (us > sum.time_us && step_.launch_us > 0) kernels = us / step_.launch_us;
@@ -98,6 +102,8 @@ ReadyTask StepTasks::wait(std::string_view name) {
   return task(TaskKind::wait, KernelClass::none, name, Waiting{}, 1, 0);
 }
 
+// `work_times` is relative to the assumed time between steps, so that pricing the work gives the duration of
+// this schedule.
 ReadyTask StepTasks::between_steps() {
   const double usual_us = prices_.assumptions().step_fixed_us;
   return task(TaskKind::cpu_segment, KernelClass::none, "between steps",
@@ -126,15 +132,17 @@ std::optional<TaskId> BlockWriter::add(LaneIndex lane, std::span<const ReadyTask
 
 TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, const ReadyTask& begin,
                         const ReadyTask& end) {
-  std::optional<TaskId> first, last;  // of the computation
+  std::optional<TaskId> first, last;  // on the compute lane
   waits_.assign(after.begin(), after.end());
   besides_.clear();
   rest_.clear();
+  // A task without work is needed as the start when the list has no computation at its front, or to wait for
+  // several moments at once.
   if (list.items.empty() || list.items.front().lane != WorkLane::computation || after.size() > 1) {
     first = last = add(kCompute, begin, waits_);
     waits_.clear();
   }
-  std::size_t pending = 0;  // the first item whose transfers have not started
+  std::size_t pending = 0;  // first item that may have transfers not yet added
   const auto start_pending = [&](std::size_t until) {
     for (; pending < until; ++pending) {
       const ReadyList::Item& item = list.items[pending];
@@ -150,12 +158,13 @@ TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, co
       if (!first) first = last;
       waits_.clear();
     }
+    // Added later by start_pending(), together with the next item that computes.
     if (item.lane == WorkLane::beside) continue;
     if (item.lane == WorkLane::rest) {
       rest_.push_back(add(kRest, item.task, Moment::end_of(*last)));
       continue;
     }
-    // Transfers start with the operation they run beside, behind what comes before it.
+    // Transfers start together with the operation that they overlap, after everything before it.
     if (item.computes) start_pending(i);
     last = add(kCompute, item.task, waits_);
     if (!first) first = last;
@@ -170,6 +179,7 @@ TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, co
   start_pending(list.items.size());
   for (const TaskId beside : besides_) waits_.push_back(Moment::end_of(beside));
   for (const TaskId rest : rest_) waits_.push_back(Moment::end_of(rest));
+  // Without launches and open transfers, the last computation is the end of the list.
   if (!list.launches && waits_.empty()) return *last;
   std::optional<TaskId> host;
   if (list.launches) host = add(kHost, *list.launches, Moment::start_of(*first));

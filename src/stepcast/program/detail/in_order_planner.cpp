@@ -1,3 +1,5 @@
+// plan_in_order(): a cursor per class walks over its instances. A class sleeps when its next task needs the
+// end of a collective that is not known yet, and is woken by the `complete` step of that collective.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +14,8 @@
 namespace stepcast::detail {
 namespace {
 
-// Where the tasks of a block first need something; task_count() where they do not.
+// For each lane, in-port and collective task of a block: the first task that needs it, or task_count() if no
+// task does. With it, the next stop of a sweep is found without looking at every task.
 struct FirstNeeds {
   explicit FirstNeeds(const Block& block)
       : of_lane(block.lanes().size(), block.task_count()),
@@ -20,7 +23,7 @@ struct FirstNeeds {
         of_collective(block.collective_tasks().size(), block.task_count()) {
     const std::uint32_t n = block.task_count();
     std::vector<std::uint32_t> open(block.lanes().size(),
-                                    kNoTask);  // [lane] -> the collective that ran on it last
+                                    kNoTask);  // [lane] -> the collective that ran last on it
     std::size_t next_collective = 0;
     for (std::uint32_t t = 0; t < n; ++t) {
       const std::uint16_t lane = block.lane_codes()[t];
@@ -58,7 +61,7 @@ class InOrderPlanner {
     has_arrived_.resize(members);
   }
 
-  // False if every class waits for another one.
+  // Returns false if some class could not finish, so that all remaining classes wait for each other.
   bool run() {
     for (std::uint32_t c = 0; c < cursors_.size(); ++c) wake(c);
     while (!awake_.empty()) {
@@ -73,23 +76,26 @@ class InOrderPlanner {
   }
 
  private:
-  struct Pending {  // a collective that this class has joined and whose end is not known yet
-    std::uint32_t instance, position;  // position among the block's collective tasks
+  struct Pending {                     // a collective that this class has joined, with an unknown end
+    std::uint32_t instance, position;  // position among the collective tasks of the block
     std::uint32_t task, lane;          // lane of the class
   };
+  // An in-port that reads a value which is not known yet.
   struct Unfilled {
     std::uint32_t instance, port;
   };
+  // Progress of one class.
   struct Cursor {
     std::uint32_t instance = 0, task = 0;
-    std::uint32_t next_collective = 0;  // position among the block's collective tasks
+    std::uint32_t next_collective = 0;  // position among the collective tasks of the block
     bool entered = false, awake = false;
     bool fills_ports = false;
     std::vector<Pending> pending;  // at most one per lane
     std::vector<Unfilled> unfilled;
   };
+  // Number of members of a collective that have arrived, and where its flags begin.
   struct Arrived {
-    std::size_t count = 0, first_member = 0;  // in has_arrived_
+    std::size_t count = 0, first_member = 0;  // index into has_arrived_
   };
 
   void wake(std::uint32_t c) {
@@ -98,6 +104,7 @@ class InOrderPlanner {
     awake_.push_back(c);
   }
 
+  // Whether the value of `source` can be computed from the steps emitted so far.
   bool is_known(std::uint32_t c, const PortSource& source) const {
     if (source.instance == PortSource::kStartOffset) return true;
     const std::uint32_t tasks = program_.block_of(RankClassId{c}, InstanceId{source.instance}).task_count();
@@ -117,7 +124,7 @@ class InOrderPlanner {
     return order_.port_sources[order_.first_port[order_.first_instance[c] + instance] + port];
   }
 
-  // First task of the present instance that needs a pending end or an unfilled port.
+  // First task of the current instance that needs a pending end or an unfilled port; task_count() if none.
   std::uint32_t stop_of(std::uint32_t c) const {
     const Cursor& cursor = cursors_[c];
     const BlockInstance& instance = program_.rank_classes()[c].instances[cursor.instance];
@@ -136,6 +143,8 @@ class InOrderPlanner {
     return stop;
   }
 
+  // Starts the current instance. If all in-ports are known, its first sweep fills them; otherwise known ports
+  // get their own step and the others are filled by learn_end().
   void enter(std::uint32_t c) {
     Cursor& cursor = cursors_[c];
     const BlockInstance& instance = program_.rank_classes()[c].instances[cursor.instance];
@@ -171,6 +180,7 @@ class InOrderPlanner {
     order_.steps.push_back(step);
   }
 
+  // Appends a sweep over tasks [first, end). An empty one is kept only if it must fill in-ports.
   void emit_sweep(std::uint32_t c, std::uint32_t first, std::uint32_t end) {
     Cursor& cursor = cursors_[c];
     if (first == end && !cursor.fills_ports) return;
@@ -183,6 +193,7 @@ class InOrderPlanner {
     order_.steps.push_back(step);
   }
 
+  // Appends the step that computes the end of a member, or of all, and wakes their classes.
   void emit_complete(std::uint32_t collective, std::uint32_t member) {
     OrderStep step;
     step.kind = OrderStep::Kind::complete;
@@ -196,13 +207,14 @@ class InOrderPlanner {
       for (const CollectiveMember& m : joined.members) learn_end(m);
   }
 
+  // The end of this member is known: removes it from the pending ones and fills in-ports that depend on it.
   void learn_end(const CollectiveMember& member) {
     const std::uint32_t c = member.rank_class.index();
     Cursor& cursor = cursors_[c];
     std::erase_if(cursor.pending, [&](const Pending& p) {
       return p.instance == member.instance.index() && p.task == member.task.index();
     });
-    for (bool filled = true; filled;) {  // a port that was filled may feed another one
+    for (bool filled = true; filled;) {  // a filled port may be the source of another one
       filled = false;
       for (std::size_t u = 0; u < cursor.unfilled.size(); ++u) {
         const Unfilled port = cursor.unfilled[u];
@@ -216,6 +228,8 @@ class InOrderPlanner {
     wake(c);
   }
 
+  // Counts the arrival of a member. Completes a collective of kind `all` with its last member. In a rooted
+  // collective, a member completes as soon as both it and the root have arrived.
   void arrive(std::uint32_t collective, std::uint32_t member) {
     const Collective& joined = program_.collectives()[collective];
     Arrived& arrived = arrived_[collective];
@@ -233,6 +247,8 @@ class InOrderPlanner {
     }
   }
 
+  // Runs a class until its end or until its next task needs an unknown end. Collectives inside the sweep are
+  // joined first, since their pending ends may shorten the sweep.
   void advance(std::uint32_t c) {
     Cursor& cursor = cursors_[c];
     const auto& instances = program_.rank_classes()[c].instances;
@@ -274,7 +290,7 @@ class InOrderPlanner {
   std::vector<FirstNeeds> needs_;  // [block]
   std::vector<Cursor> cursors_;    // [class]
   std::vector<Arrived> arrived_;   // [collective]
-  std::vector<bool> has_arrived_;  // members, one collective behind the other
+  std::vector<bool> has_arrived_;  // [member], the collectives one after the other
   std::deque<std::uint32_t> awake_;
   std::vector<std::uint32_t> unknown_ports_;
 };

@@ -10,18 +10,20 @@ namespace stepcast::detail {
 
 namespace {
 
-// Invariants that hold for one instance or one collective, and the links between them.
+// The checks of one instance or one collective, and the links between them.
 
-// Memory that is kept from one instance to the next.
+// Scratch memory of check_binding(), reused for every instance.
 struct Bound {
   std::vector<std::uint32_t> by;       // [lane of the class]
-  std::vector<std::uint16_t> written;  // slots
+  std::vector<std::uint16_t> written;  // slots written by the instance
 };
 
+// Checks that instance i of class c has a known block, and that all its lanes and ports are bound to
+// existing, distinct lanes and slots.
 Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i, Bound& seen) {
   const RankClass& rank_class = program.rank_classes()[c];
   const BlockInstance& instance = rank_class.instances[i];
-  // Names are put together where something is wrong: most instances are right.
+  // The text is built only for errors, since most instances are valid.
   const auto place = [&] { return name_of_instance(program, c, i); };
   if (instance.block.index() >= program.blocks().size()) {
     return Error::at("", place(), "unknown block")
@@ -91,6 +93,7 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i, B
   return Ok{};
 }
 
+// Checks the members, the root and the multiplicities of collective k.
 Status check_collective(const Program& program, std::uint32_t k) {
   const Collective& collective = program.collectives()[k];
   const auto place = [&] { return name_of_collective(program, k); };
@@ -136,6 +139,8 @@ Status check_collective(const Program& program, std::uint32_t k) {
   return Ok{};
 }
 
+// Fills order.memberships. Errors: an invalid collective, and a collective task that belongs to none or to
+// two.
 Status link_collectives(const Program& program, ExecutionOrder& order) {
   order.memberships.assign(order.first_membership.back(), {kNoTask, kNoTask});
   for (std::uint32_t k = 0; k < program.collectives().size(); ++k) {
@@ -186,7 +191,7 @@ Result<ExecutionOrder> check_and_link(const Program& program) {
   order.first_instance.push_back(0);
   order.first_port.push_back(0);
   order.first_membership.push_back(0);
-  std::vector<PortSource> writer;  // [slot] -> as an in-port would see it
+  std::vector<PortSource> writer;  // [slot] -> its last writer so far
   Bound seen;
   std::size_t instances = 0;
   for (const RankClass& rank_class : program.rank_classes()) instances += rank_class.instances.size();

@@ -15,6 +15,8 @@
 namespace stepcast::detail {
 namespace {
 
+// Topological sort of a graph with four kinds of nodes: in-ports and tasks of instances, ends of collective
+// tasks, and one node per collective that is reached when every required member has arrived.
 class TaskPlanner {
  public:
   TaskPlanner(const Program& program, ExecutionOrder& order) : program_(program), order_(order) {
@@ -47,12 +49,13 @@ class TaskPlanner {
   enum class NodeKind : std::uint8_t { port, task, end, joined };
   struct Node {
     NodeKind kind;
-    std::uint32_t rank_class;  // joined: the collective
+    std::uint32_t rank_class;  // of `joined` nodes: the collective
     std::uint32_t instance;
-    std::uint32_t index;  // port: in-port; task: task; end: position among the block's collective tasks
+    std::uint32_t index;  // port: in-port; task: task; end: position among the collective tasks of the block
   };
 
-  // Nodes of an instance: its in-ports, its tasks, the ends of its collective tasks.
+  // Numbers the nodes of each instance consecutively: in-ports, then tasks, then ends of collective tasks.
+  // The nodes of collectives follow after all instances.
   void number_nodes() {
     for (std::uint32_t c = 0; c < program_.rank_classes().size(); ++c) {
       const auto& instances = program_.rank_classes()[c].instances;
@@ -76,6 +79,7 @@ class TaskPlanner {
     const std::uint32_t first = first_node_[order_.first_instance[c] + i];
     return first + static_cast<std::uint32_t>(program_.block(instance.block).in_ports().size()) + task;
   }
+  // The end of a task. It is a separate node only for collectives; other tasks end when they are evaluated.
   std::uint32_t node_of_end(std::uint32_t c, std::uint32_t i, std::uint32_t task) const {
     const Block& block = program_.block_of(RankClassId{c}, InstanceId{i});
     if (block.tasks()[task].kind != TaskKind::collective) return node_of_task(c, i, task);
@@ -91,6 +95,7 @@ class TaskPlanner {
     return moment.code() % 2 == 0 ? node_of_task(c, i, task) : node_of_end(c, i, task);
   }
 
+  // `before` must be evaluated before `node`.
   void add_wait(std::uint32_t node, std::uint32_t before) { pairs_.push_back({before, node}); }
 
   void add_waits() {
@@ -102,6 +107,8 @@ class TaskPlanner {
     for (std::uint32_t k = 0; k < program_.collectives().size(); ++k) add_waits_of_collective(k);
   }
 
+  // Dependencies inside a class: in-ports on out-ports, tasks on the previous task of their lane and on their
+  // edges. `lane_free` contains the last node of each lane, over all instances so far.
   void add_waits_of(std::uint32_t c, std::uint32_t i, std::vector<std::uint32_t>& lane_free) {
     const BlockInstance& instance = program_.rank_classes()[c].instances[i];
     const Block& block = program_.block(instance.block);
@@ -121,6 +128,8 @@ class TaskPlanner {
     }
   }
 
+  // A collective is joined when all members have arrived, or its root if it is rooted. Members that wait for
+  // others end after that.
   void add_waits_of_collective(std::uint32_t k) {
     const Collective& collective = program_.collectives()[k];
     for (std::uint32_t m = 0; m < collective.members.size(); ++m) {
@@ -134,6 +143,7 @@ class TaskPlanner {
     }
   }
 
+  // Turns the pairs into the number of open dependencies and the list of followers of each node (CSR).
   void sort_waits() {
     waits_.assign(nodes_.size(), 0);
     first_follower_.assign(nodes_.size() + 1, 0);
@@ -147,6 +157,8 @@ class TaskPlanner {
     for (const Wait& w : pairs_) followers_[next[w.before]++] = w.node;
   }
 
+  // Called when the last dependency of a node is done. Nodes of collectives are finished at once; others are
+  // queued per class, so that consecutive tasks become one sweep.
   void make_ready(std::uint32_t node) {
     if (nodes_[node].kind != NodeKind::joined) {
       ready_[nodes_[node].rank_class].push(node);
@@ -171,6 +183,7 @@ class TaskPlanner {
     order_.steps.push_back(step);
   }
 
+  // Appends the step for a node, or extends the last sweep if the node is its next task.
   void emit(std::uint32_t node) {
     const Node& n = nodes_[node];
     if (n.kind == NodeKind::end) {
@@ -198,7 +211,8 @@ class TaskPlanner {
     order_.steps.push_back(step);
   }
 
-  // What is left waits for something that is left: walking back must come round.
+  // Error with a cycle. Every remaining node waits for another remaining node, so following `waits_for` must
+  // reach a cycle.
   Status circle() const {
     std::vector<std::uint32_t> waits_for(nodes_.size(), kNoTask);
     for (const Wait& w : pairs_)
@@ -210,12 +224,12 @@ class TaskPlanner {
       seen[node] = true;
       node = waits_for[node];
     }
-    // Begin behind the end of a collective: from there the walk meets an arrival and, in the same rank, the
-    // end it waits for.
+    // Start after the end of a collective. From there the walk meets an arrival, then the end it waits for in
+    // the same rank.
     for (std::size_t n = 0; n < nodes_.size() && nodes_[node].kind != NodeKind::end; ++n)
       node = waits_for[node];
     std::vector<std::string> sentences;
-    std::size_t first = 0;  // told from the lowest class on
+    std::size_t first = 0;  // the message begins with the lowest class
     std::uint32_t first_class = kNoTask;
     std::uint32_t arrival = kNoTask;
     const std::uint32_t last = node;
@@ -241,6 +255,7 @@ class TaskPlanner {
     return Error{"collectives wait for each other in a circle: " + text};
   }
 
+  // `n` must be a node of a task.
   bool is_collective(const Node& n) const {
     const Block& block = program_.block_of(RankClassId{n.rank_class}, InstanceId{n.instance});
     return block.tasks()[n.index].kind == TaskKind::collective;
@@ -261,13 +276,13 @@ class TaskPlanner {
   const Program& program_;
   ExecutionOrder& order_;
   std::vector<Node> nodes_;
-  std::vector<std::uint32_t> first_node_;  // [instance, numbered through]
+  std::vector<std::uint32_t> first_node_;  // [instance, numbered over all classes]
   std::uint32_t first_joined_ = 0;
   std::vector<Wait> pairs_;
   std::vector<std::uint32_t> waits_;
   std::vector<std::size_t> first_follower_;
   std::vector<std::uint32_t> followers_;
-  // [class] -> nodes that wait for nothing more, lowest number first, so that stretches stay long.
+  // [class] -> nodes without open dependencies. Lowest number first, which keeps sweeps long.
   std::vector<std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>> ready_;
   std::size_t done_ = 0;
 };

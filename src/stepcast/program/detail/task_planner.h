@@ -6,17 +6,18 @@
 
 namespace stepcast::detail {
 
-// The usual way: every class runs its instances in order and its tasks in block order, and stops where it
-// needs the end of a collective that others have not joined yet. Takes time per step, not per task.
+// Fast planner. Every class runs its instances in order and its tasks in block order, and stops where it
+// needs the end of a collective that other classes have not joined yet. It takes time per step, not per task.
 //
-// Appends the steps to a linked order (check_and_link); false if every class waits for another one.
+// Appends the steps to `order`, which check_and_link() made. Returns false if every class waits for another
+// one; `order` then contains a partial list of steps.
 [[nodiscard]] bool plan_in_order(const Program& program, ExecutionOrder& order);
 
-// When plan_in_order gets stuck: Kahn's algorithm over every task of every class. It finds an order wherever
-// there is one (a task may overtake an earlier one of its block that waits for others), and where there is
-// none, the circle.
+// Slow planner for programs in which plan_in_order() gets stuck: Kahn's algorithm over every task of every
+// class. A task may overtake an earlier task of its block that waits for other ranks. It finds an order
+// whenever one exists. Error: a cycle of collectives that wait for each other.
 //
-// Appends the steps to a linked order (check_and_link) that has none yet.
+// Appends the steps to `order`, which check_and_link() made and which must have no steps.
 [[nodiscard]] Status plan_by_tasks(const Program& program, ExecutionOrder& order);
 
 }  // namespace stepcast::detail
