@@ -16,16 +16,17 @@
 
 namespace stepcast {
 
-// Of measured over forecast: the median, and the standard deviation of the logarithm.
+// Distribution of measured over forecast step times: the median, and the standard deviation of the logarithm.
 struct PromisePrior {
   double median = 1, spread = 0;
 };
+// Fits the distribution to ratios measured / forecast.
 [[nodiscard]] PromisePrior fit_promise(const std::vector<double>& measured_over_forecast);
-// Who chose the layout, or a part of it.
+// The source of the layout, or of a part of it.
 enum class LayoutOrigin : std::uint8_t { given, searched };
-// Of searched layouts of models with experts: fitted to all families of these. Of all others 1, without a spread.
+// For searched layouts of models with experts: fitted to all published families. For all others 1, without spread.
 [[nodiscard]] PromisePrior promise_prior(bool has_experts, LayoutOrigin origin);
-// The forecast times the median, in the wider one of both bands.
+// The forecast times the median, with the wider of both bands.
 [[nodiscard]] Estimate promised(const Estimate& forecast, const PromisePrior& prior);
 
 }  // namespace stepcast
