@@ -72,7 +72,7 @@ struct ChosenLayout {
   const Layout& layout;
   const StepPrediction& step;
   const MemoryForecast& memory;
-  Estimate promise;  // the expected step (promise.h)
+  Estimate promise;  // the expected step, with the factor for searched layouts
 };
 // Requires a plan with at least one layout.
 [[nodiscard]] ChosenLayout chosen_layout(const LayoutPlan& plan);

@@ -36,7 +36,7 @@ struct RankedLayout {
   double uncertain_us = 0;  // half-width of the band (p10-p90) of `behind_us`
   bool alike = false;       // tied with the fastest within forecast error
   std::size_t rank = 0;     // among all priced layouts, from 0
-  // Result of unmeasured_kind(): why no run of this kind was published; empty: measured.
+  // From unmeasured_kind(): the kind without any published run; empty: measured.
   std::string_view unmeasured{};
   [[nodiscard]] double step_ms() const { return step.step.time.value() * 1e-3; }
 };

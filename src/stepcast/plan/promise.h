@@ -1,6 +1,6 @@
 // The expected step: the forecast, times a factor where a search picked the layout.
 //
-//   promised(chosen.step.step, promise_prior(has_experts, LayoutOrigin::searched)).time
+// Callers scale a forecast by the distribution of promise_prior().
 //
 // The minimum of thousands of forecasts is optimistic (winner's curse), and a search combines settings that were not tuned
 // together yet. The factor is measured: over families of published runs (model, GPUs, type, batch), the fastest published
@@ -22,7 +22,7 @@ struct PromisePrior {
 };
 // Fits the distribution to ratios measured / forecast.
 [[nodiscard]] PromisePrior fit_promise(const std::vector<double>& measured_over_forecast);
-// The source of the layout, or of a part of it.
+// Whether the user or a search chose the layout or a part.
 enum class LayoutOrigin : std::uint8_t { given, searched };
 // For searched layouts of models with experts: fitted to all published families. For all others 1, without spread.
 [[nodiscard]] PromisePrior promise_prior(bool has_experts, LayoutOrigin origin);

@@ -11,7 +11,7 @@
 
 namespace stepcast {
 
-// Lists of the user; an empty list is no restriction.
+// Lists of the user; an empty list does not restrict.
 struct RestrictionWords {
   std::vector<std::int64_t> tensor, pipeline, context, expert, expert_tensor, micro_batch, virtual_stages;
   std::vector<std::string> shardings, recomputations, sequence_parallel, dtypes, schedules;

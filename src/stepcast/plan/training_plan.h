@@ -1,4 +1,4 @@
-// The number of GPUs and the machine for a training: plans every count on every platform and compares deadline and cost.
+// The number of GPUs and the machine for a training: plans every size on every platform and compares deadline and cost.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct TrainingOption {
   std::string why_not;  // why no layout runs and fits; empty: one does
   std::string layout, flags;
   // With `run`, days and GPU-hours include its losses.
-  // Step_ms: expected step (promise.h).
+  // step_ms: the expected step, including the factor for searched layouts.
   double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
   double forecast_ms = 0;  // the unscaled forecast of that step
   std::optional<RunForecast> run;
