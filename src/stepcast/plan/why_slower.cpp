@@ -9,14 +9,14 @@
 
 namespace stepcast {
 namespace {
-// Time difference of one part of the step.
 
+// Time difference of one part of the step.
 struct PartDifference {
-  std::string_view part;  // narrow minus wide
-  double more_us = 0;     // of the narrow type
+  std::string_view part;
+  double more_us = 0;  // narrow minus wide type
 };
 
-// Of all parts of the step, the largest first.
+// Differences of all parts of the step, largest first.
 std::vector<PartDifference> differences(const StepShares& narrow, const StepShares& wide) {
   std::vector<PartDifference> all;
   for (std::size_t i = 0; i < kKernelClassCount; ++i)
@@ -39,8 +39,8 @@ std::optional<std::string> why_slower(const StepPrediction& narrow, DType narrow
   const std::vector<PartDifference> parts = differences(narrow.shares, wide.shares);
   const PartDifference &most = parts.front(), &second = parts[1], &least = parts.back();
   std::string more = fmt::format("{} {:.1f}", most.part, most.more_us * 1e-3);
-  constexpr double kWorthNaming = 0.2;               // of the largest
-  if (second.more_us > kWorthNaming * most.more_us)  // share of the largest difference
+  constexpr double kWorthNaming = 0.2;  // share of the largest difference
+  if (second.more_us > kWorthNaming * most.more_us)
     more += fmt::format(" and {} {:.1f}", second.part, second.more_us * 1e-3);
   const std::string less =
       least.more_us < 0 ? fmt::format("{} takes {:.1f} ms less, but ", least.part, -least.more_us * 1e-3)
