@@ -28,7 +28,7 @@ struct FailureCause {
   double gpu_hours = 0;              // covered by the log; 0: no log
   // Prior events of the Gamma posterior: 0.5 for all causes together (Jeffreys prior); 0 if the log ends with an interruption.
   double prior_events = 0;
-  double downtime_error = 0;  // standard error of the mean downtime, as a share of it
+  double downtime_error = 0;  // standard error of the mean downtime, relative to the mean
   double of_gpus = 1;         // share of the GPUs of the job that this cause affects: those of one pool
   double gpus_per_node = 0;   // in that pool; 0: as in the job
 };

@@ -15,8 +15,8 @@
 
 namespace stepcast {
 
-// Declared in recovery.h.
-struct Recovery;  // recovery.h
+// Both are declared in recovery.h.
+struct Recovery;
 struct RunAssumptions;
 
 // A pool of GPUs with failure rates of its own.
@@ -27,18 +27,28 @@ struct RunPool {
 
 // The properties of a job and its machine that a run forecast needs.
 struct RunJob {
+  // All GPUs of the job, and those of one node.
   double n_gpus = 1, gpus_per_node = 1;
-  double replicas = 1;             // data-parallel
-  double step_s = 1;               // checkpoints are written between steps
-  double checkpoint_bytes = 0;     // weights, master weights and optimizer states, one copy
-  double writers = 1;              // ranks that write different parts of it
-  double host_bytes_per_s = 0;     // of one GPU to the memory of its host
-  double network_bytes_per_s = 0;  // of one GPU to another node, its share of the network
-  double forward_s = 0;            // time of one evaluation batch
+  // Data-parallel replicas.
+  double replicas = 1;
+  // Time of a step in s. Checkpoints are written between steps.
+  double step_s = 1;
+  // One copy of the weights, master weights and optimizer states.
+  double checkpoint_bytes = 0;
+  // Ranks that each write a different part of a checkpoint.
+  double writers = 1;
+  // Bandwidth of one GPU to the memory of its host, and to another node as its share of the network.
+  double host_bytes_per_s = 0;
+  double network_bytes_per_s = 0;
+  // Time of one evaluation batch in s.
+  double forward_s = 0;
   // Steps between evaluations, batches per evaluation, steps between checkpoints; 0: not given, or none.
   double evaluation_interval = 0, evaluation_batches = 0, save_interval = 0;
+  // Default of the checkpoint mode: async if true, else sync.
   bool saves_asynchronously = false;
-  std::vector<RunPool> pools{};  // for a job on several pools
+  // The pools of a job on several pools; otherwise empty.
+  std::vector<RunPool> pools{};
+};  // for a job on several pools
 };
 
 // A stop of all ranks between steps, repeated after a fixed number of steps: "evaluation" or "checkpoint".
