@@ -14,12 +14,13 @@
 namespace stepcast {
 namespace {
 
+// Error: a value that is not above 0, or absurdly large.
 Status check_pool_number(const ObjectReader& reader, const char* key, std::optional<double> value) {
   if (!value || (*value > 0 && *value <= 1e18)) return Ok{};
   return reader.error(key).found(fmt::format("{:g}", *value)).expected("a number above 0");
 }
 
-// Of `tokens`, or of `steps` of a batch that is given.
+// Tokens of the job: given as `tokens`, or as `steps` together with batch and sequence length.
 Result<double> pool_job_tokens(ObjectReader& reader, const PoolJob& job) {
   std::optional<double> tokens, steps;
   STEPCAST_TRY(reader.optional("tokens", tokens));
@@ -35,6 +36,7 @@ Result<double> pool_job_tokens(ObjectReader& reader, const PoolJob& job) {
   return *steps * static_cast<double>(job.global_batch_sequences) * static_cast<double>(job.seq_len_tokens);
 }
 
+// Reads one [[job]] table; see parse_pool_jobs() for the keys.
 Result<PoolJob> read_pool_job(const JsonValue& value, const std::string& path, const std::string& name) {
   STEPCAST_ASSIGN(ObjectReader reader, ObjectReader::of(value, path, name));
   PoolJob job;
@@ -61,7 +63,7 @@ Result<PoolJob> read_pool_job(const JsonValue& value, const std::string& path, c
   return job;
 }
 
-// Whole nodes: powers of two and three times these, which degrees divide, and all of the pool.
+// Candidate numbers of nodes: powers of two and three times these, which common degrees divide, and the whole pool.
 std::vector<std::int64_t> node_counts(std::int64_t nodes) {
   std::vector<std::int64_t> counts{nodes};
   for (std::int64_t n = 1; n < nodes; n *= 2)
@@ -71,9 +73,10 @@ std::vector<std::int64_t> node_counts(std::int64_t nodes) {
   return counts;
 }
 
+// True if a layout exists and meets the deadline.
 bool in_time(const TrainingOption& option) { return option.why_not.empty() && option.meets; }
 
-// Of one job on each of `counts` GPUs.
+// Options of one job for each of `counts` GPUs.
 Result<std::vector<TrainingOption>> pool_curve(const PlanRequest& request, const NamedPlatform& platform,
                                                const std::vector<std::int64_t>& counts, const PoolJob& job) {
   PlanRequest one = request;
@@ -87,7 +90,7 @@ Result<std::vector<TrainingOption>> pool_curve(const PlanRequest& request, const
   return std::move(plan.options);
 }
 
-// Fewest GPUs that meet the deadline; beyond the pool twice, four and eight times as many are tried.
+// Fewest GPUs that meet the deadline. Above the pool, only 2, 4 and 8 times its size are tried.
 Result<std::optional<std::int64_t>> fewest_in_time(const PlanRequest& request, const NamedPlatform& platform,
                                                    std::int64_t pool, const PooledJob& pooled) {
   for (const TrainingOption& option : pooled.curve)
@@ -100,6 +103,7 @@ Result<std::optional<std::int64_t>> fewest_in_time(const PlanRequest& request, c
   return std::optional<std::int64_t>{};
 }
 
+// The options of a job as parts of the pool in nodes; options without a layout are left out.
 PoolChoices choices_of(const PooledJob& pooled, std::int64_t in_node, PlanObjective objective) {
   PoolChoices choices{.parts = {}, .weight = pooled.job.weight};
   for (const TrainingOption& option : pooled.curve) {
@@ -138,10 +142,11 @@ Result<std::vector<PoolJob>> parse_pool_jobs(std::string_view text, const std::s
 
 std::vector<std::optional<std::size_t>> assign_parts(const std::vector<PoolChoices>& jobs,
                                                      std::int64_t pool) {
-  using Cost = std::tuple<std::int64_t, std::int64_t, double>;  // missed, not run, cost
+  // Weight of missed jobs, jobs that do not run, cost.
+  using Cost = std::tuple<std::int64_t, std::int64_t, double>;
   constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(0, pool)) + 1;
-  // The least of the first jobs in at most so many nodes, and the part of the last of them.
+  // Dynamic programming. least[room]: minimum over the jobs so far within `room` nodes; taken[j][room]: the part of job j in it.
   std::vector<Cost> least(width, Cost{0, 0, 0.0});
   std::vector<std::vector<std::size_t>> taken;
   for (const PoolChoices& job : jobs) {

@@ -18,6 +18,7 @@
 namespace stepcast {
 namespace {
 
+// The framework with this name. Error: unknown.
 Result<Framework> framework_named(const std::string& text) {
   const Framework framework = parse_framework(text);
   if (framework != Framework::unknown) return framework;
@@ -28,7 +29,8 @@ Result<Framework> framework_named(const std::string& text) {
 
 constexpr std::string_view kModelTypes = "bf16 fp16 fp32", kGemmTypes = "fp8 fp4";
 
-// `flags`: what those of Megatron-LM say.
+// Sets element types from --dtype or the list of a search. `flags`: settings from Megatron-LM flags; a contradiction is an
+// error.
 Status set_type(const JobWords& said, const JobSettings& flags, JobSettings& to) {
   if (!said.dtype.empty()) {
     const bool is_gemm_type = is_among(said.dtype, kGemmTypes);
@@ -55,7 +57,7 @@ Status set_type(const JobWords& said, const JobSettings& flags, JobSettings& to)
   return Ok{};
 }
 
-// By its name, or by the section it begins with: through a pipe there is no name.
+// By file extension, or by the first line: input from a pipe has no file name.
 bool is_toml(const ConfigText& config) {
   if (config.name.ends_with(".toml")) return true;
   std::istringstream lines{config.text};
@@ -66,7 +68,7 @@ bool is_toml(const ConfigText& config) {
   return false;
 }
 
-// A launch script, or the command line itself.
+// The text of a launch script, or `given` itself if it is a command line.
 Result<std::string> command_line_of(const std::string& given) {
   std::error_code ignored;
   const bool is_one_word = given.find_first_of(" \t\n") == std::string::npos;
@@ -75,10 +77,12 @@ Result<std::string> command_line_of(const std::string& given) {
         .found(fmt::format("`{}`, which is not a file", given.substr(0, 200)))
         .expected("a launch script, or a whole command line in quotes");
   }
-  if (!is_one_word || given.starts_with('-')) return given;  // what is left may be a pipe: `<(cat run.sh)`
+  // Not a single word: a command line; `-...`: a flag.
+  if (!is_one_word || given.starts_with('-')) return given;
   return read_launch_script(given);
 }
 
+// Reads all config files into the job. --config is assigned to a framework by its extension or content.
 Status read_configs(const JobWords& said, Job& job) {
   if (!said.command_line.empty()) {
     STEPCAST_ASSIGN(job.command_line, command_line_of(said.command_line));

@@ -1,4 +1,4 @@
-// What is trained, in the words of a command line: one reader for `predict`, `plan`, sweeps and Python.
+// Reads a job from the words of a command line. One reader serves `predict`, `plan`, sweeps and Python.
 //
 //   JobWords said{.framework = "nemo", .dtype = "fp8", .config = "pretrain.yaml"};
 //   STEPCAST_ASSIGN(const Job job, job_in_words(said, {"--num-layers", "96"}, {.model = "gpt3-175b"}));
@@ -14,20 +14,20 @@
 
 namespace stepcast {
 
-// Empty: not said.
+// Words of the user; empty: not given.
 struct JobWords {
   std::string framework{};
-  std::string dtype{};                    // fp8 and fp4: GEMMs alone, in a model of 16 bits
-  std::vector<std::string> dtypes{};      // of a search: the first of those that are no GEMM type
-  LayoutWords words{};                    // of one layout
-  std::string command_line{};             // a whole command line, or the launch script that holds it
-  std::string torchtitan{}, deepspeed{};  // config files
-  std::string config{};                   // of any framework that is known
+  std::string dtype{};  // fp8 and fp4 apply only to GEMMs, in a 16-bit model
+  // Types of a search; the job type is the first one that is not only for GEMMs.
+  std::vector<std::string> dtypes{};
+  LayoutWords words{};                    // for a single layout
+  std::string command_line{};             // a command line, or the launch script that contains it
+  std::string torchtitan{}, deepspeed{};  // paths of config files
+  std::string config{};                   // path of a config file of any supported framework
 };
 
-// `job` with what `said` and `flags` of Megatron-LM say; the flags override the command line and configs. `others` are flags of
-// whoever asks, which an unknown flag may have meant. Errors: words that are not known, files that cannot be read, what
-// contradicts itself.
+// Adds `said` and the Megatron-LM `flags` to `job`. The flags override the command line and config files. `others`: flags of
+// the calling command, suggested for unknown flags. Errors: unknown words, unreadable files, contradictions.
 [[nodiscard]] Result<Job> job_in_words(const JobWords& said, std::span<const std::string> flags, Job job,
                                        std::span<const std::string> others = {});
 

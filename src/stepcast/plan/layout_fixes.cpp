@@ -13,17 +13,18 @@ namespace {
 
 using S = JobSettings;
 
-// A restriction that was said, by its flag, and how to take it back.
+// A restriction given by the user: its flag, and a function that removes it from a request.
 struct Restriction {
   std::string_view flag;
   std::function<void(PlanRequest&)> lift;
 };
 
+// All restrictions of a request, in the order in which they are tried.
 std::vector<Restriction> restrictions_of(const PlanRequest& request) {
   std::vector<Restriction> all;
   const LayoutRestrictions& lists = request.restrictions;
   const S& settings = request.job.settings;
-  // By a list of the search, or by flags of one layout.
+  // Given as a list of the search, or as flags of a single layout.
   const auto add = [&](auto list, std::string_view list_flag, std::string_view setting_flag, auto... fields) {
     const bool listed = (lists.*list).has_value();
     const bool set = ((settings.*fields).has_value() || ... || false);
@@ -52,7 +53,7 @@ std::vector<Restriction> restrictions_of(const PlanRequest& request) {
   return all;
 }
 
-// Batches near the one that was asked for which more data-parallel ranks divide.
+// Batches near the requested one that are divisible by more data-parallel ranks.
 std::vector<std::int64_t> batches_near(std::int64_t batch, std::int64_t n_gpus) {
   std::vector<std::int64_t> all;
   for (std::int64_t step = 1; step <= n_gpus; ++step) {
@@ -61,10 +62,11 @@ std::vector<std::int64_t> batches_near(std::int64_t batch, std::int64_t n_gpus) 
     all.push_back((batch / step + 1) * step);
     break;
   }
-  if (batch < n_gpus) all.push_back(n_gpus);  // a sequence for every GPU
+  if (batch < n_gpus) all.push_back(n_gpus);  // one sequence per GPU
   return all;
 }
 
+// Searches changed requests and collects those with a layout. Searches run without refinement and jitter to save time.
 class Cures {
  public:
   Cures(const PlanRequest& request, const Platform& platform) : request_(request), platform_(platform) {
@@ -74,6 +76,7 @@ class Cures {
     request_.objective = PlanObjective::step_time;
   }
 
+  // Tries restrictions one by one, then batches, then more GPUs, then all restrictions together.
   std::vector<LayoutFix> all() {
     const std::vector<Restriction> restrictions = restrictions_of(request_);
     for (const Restriction& one : restrictions) try_with(fmt::format("without {}", one.flag), one.lift);
@@ -101,6 +104,7 @@ class Cures {
   }
 
  private:
+  // Plans the changed request and records it if a layout runs and fits.
   void try_with(std::string change, const std::function<void(PlanRequest&)>& apply) {
     PlanRequest changed = request_;
     apply(changed);

@@ -1,4 +1,4 @@
-// What to change where no layout of a space runs and fits: each change was searched, and some layout runs with it.
+// Suggests changes when no layout of a space runs and fits. Each change was searched and leads to at least one layout.
 //
 //   if (plan.found.priced.empty()) return why_none(plan, layout_fixes(request, platform));
 #pragma once
@@ -13,17 +13,19 @@
 
 namespace stepcast {
 
+// A change of the request that gives at least one layout.
 struct LayoutFix {
   std::string change;           // "without --vp", "on 16 GPUs", "with --gbs 64"
-  std::uint64_t n_layouts = 0;  // that run and fit
+  std::uint64_t n_layouts = 0;  // layouts that run and fit with the change
+  // The fastest of these layouts.
   PricedLayout fastest;
 };
 
-// One restriction left out, each by itself; where none of that helps, another batch, more GPUs, and all restrictions left
-// out. Empty: nothing that was tried helps.
+// Tries to lift each restriction alone. If none helps, tries another batch, more GPUs and no restrictions at all. Empty:
+// nothing helps.
 [[nodiscard]] std::vector<LayoutFix> layout_fixes(const PlanRequest& request, const Platform& platform);
 
-// "none of the 3,360 layouts runs on 7 GPUs", why, and what helps.
+// Error with the reason and the fixes, for example "none of the 3,360 layouts runs on 7 GPUs".
 [[nodiscard]] Error why_none(const LayoutPlan& plan, const std::vector<LayoutFix>& cures);
 
 }  // namespace stepcast

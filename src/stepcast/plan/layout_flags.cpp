@@ -17,13 +17,13 @@ JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
   s.tensor = point.tensor;
   s.pipeline = point.pipeline;
   if (layout.optimizer.cpu_offload) s.optimizer_offload = true;
-  // Off unless it is said where Megatron Core launches operator by operator.
+  // Off by default where Megatron Core launches operator by operator, so it must be set.
   if (prototypes.model().moe && rule_of(layout).layers.counts_operators && layout.layer.fused.permutation)
     s.fuse_permutation = true;
   if (!layout.pipeline.layers_per_stage.empty()) {
     s.pipeline_layout = pipeline_layout_string(layout.pipeline.layers_per_stage,
                                                prototypes.model().n_multi_token_prediction_layers);
-    s.virtual_stages.reset();  // the string says them
+    s.virtual_stages.reset();  // contained in the string
   }
   return s;
 }
@@ -36,7 +36,7 @@ JobSettings settings_beyond(const Job& asked, JobSettings complete) {
   setting_groups::kAll.each([&](auto field) {
     if (said.*field) (complete.*field).reset();
   });
-  // The same in another way.
+  // Different settings for the same thing: if the job gives one of a group, all of the group are left out.
   const auto leave_out_together = [&](const auto... fields) {
     if (((said.*fields).has_value() || ...)) ((complete.*fields).reset(), ...);
   };
@@ -64,7 +64,7 @@ std::optional<std::string> torchtitan_text(const Layout& layout, const Transform
   const std::int64_t replicate = shares ? d.data * d.context / group : 1;
   if (d.data % replicate != 0) return std::nullopt;
   std::string text = "[training]\n";
-  // What a data-parallel rank takes at a time: with a pipeline all micro-batches of a step.
+  // Sequences of a data-parallel rank per forward call: with a pipeline, all micro-batches of a step.
   const std::int64_t local = d.pipeline > 1 ? layout.batch.micro_batch_sequences * layout.micro_batches()
                                             : layout.batch.micro_batch_sequences;
   text += fmt::format("local_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n\n[parallelism]\n", local,
@@ -77,6 +77,7 @@ std::optional<std::string> torchtitan_text(const Layout& layout, const Transform
     text += fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}\n",
                         interleaved ? "Interleaved1F1B" : "1F1B", layout.batch.micro_batch_sequences);
     std::string points;
+    // A split point starts every chunk except the first.
     for (const StageChunk& chunk : stage_chunks(model, layout)) {
       if (chunk.first_layer == 0) continue;
       points += fmt::format("{}\"layers.{}\"", points.empty() ? "" : ", ", chunk.first_layer);
@@ -95,6 +96,7 @@ std::optional<std::string> torchtitan_text(const Layout& layout, const Transform
 }
 
 std::optional<std::string> deepspeed_text(const Layout& layout) {
+  // These degrees have no keys in a DeepSpeed config.
   const Degrees& d = layout.degrees;
   if (d.tensor > 1 || d.pipeline > 1 || d.context > 1) return std::nullopt;
   JsonWriter json{JsonWriter::Layout::indented};

@@ -1,4 +1,4 @@
-// A layout in the words of training software, to paste: flags of Megatron-LM, TorchTitan's TOML, DeepSpeed's JSON.
+// Writes a layout for training software, ready to paste: Megatron-LM flags, TorchTitan TOML, DeepSpeed JSON.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,19 @@
 
 namespace stepcast {
 
-// The settings of a layout together with what Megatron-LM needs to be told besides: uneven stages as a
-// --pipeline-model-parallel-layout string. Tensor parallelism and stages are said, too, where there is one: without them the
-// rest of a layout would be searched.
+// The settings of a layout plus those Megatron-LM needs in addition: uneven stages as a --pipeline-model-parallel-layout
+// string. Tensor parallelism and stages are set even at degree 1, because a search would otherwise choose them.
 [[nodiscard]] JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
                                             const LayoutPrototypes& prototypes);
-// What of them the job does not say, nor has without saying it.
+// The part of `complete` that the job neither sets nor has by default.
 [[nodiscard]] JobSettings settings_beyond(const Job& asked, JobSettings complete);
-// Nothing for layouts that Megatron-LM has no flags for (a zero-bubble schedule, hybrid sharding).
+// Empty for layouts without Megatron-LM flags: zero-bubble schedules, hybrid sharding.
 [[nodiscard]] std::optional<std::string> megatron_text(const LayoutPoint& point, const Layout& layout,
                                                        const LayoutPrototypes& prototypes);
-// Sections [training], [parallelism] and [activation_checkpoint]. Nothing for what TorchTitan does not do: whole
-// weights on every rank, ZeRO-1, tensor parallelism without sequence parallelism, a zero-bubble schedule.
+// Sections [training], [parallelism] and [activation_checkpoint]. Empty for layouts TorchTitan does not support: replicated
+// weights, ZeRO-1, tensor parallelism without sequence parallelism, zero-bubble schedules.
 [[nodiscard]] std::optional<std::string> torchtitan_text(const Layout& layout, const Transformer& model);
-// Nothing for what a DeepSpeed config does not say: degrees other than data and expert parallel.
+// Empty for layouts a DeepSpeed config cannot describe: degrees other than data and expert parallel.
 [[nodiscard]] std::optional<std::string> deepspeed_text(const Layout& layout);
 
 }  // namespace stepcast

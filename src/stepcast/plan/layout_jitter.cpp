@@ -9,11 +9,11 @@
 namespace stepcast {
 namespace {
 
-// SplitMix64: a stream per scenario, the same everywhere.
+// SplitMix64 generator. Each scenario has its own stream, equal on all machines.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
-  // In (0, 1).
+  // Uniform in (0, 1).
   double uniform() {
     std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -26,8 +26,8 @@ class Random {
   std::uint64_t state_;
 };
 
-// The normal deviate that is exceeded with the probability `tail`: Acklam's rational approximation, within 1.2e-9 of its
-// size.
+// The standard normal quantile with upper tail probability `tail`, by Acklam's rational approximation (relative error below
+// 1.2e-9).
 double exceeded_with(double tail) {
   constexpr double kA[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
                            1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
@@ -50,25 +50,27 @@ double exceeded_with(double tail) {
          (((((kB[0] * r + kB[1]) * r + kB[2]) * r + kB[3]) * r + kB[4]) * r + 1);
 }
 
-// Of `n` GPUs the slowest: the largest of n normal deviates is below x with the probability that one is, to the power of n.
+// Factor of the slowest of `n` GPUs. P(max of n normal deviates < x) = P(one deviate < x)^n, so one draw is enough.
 double slowest_of(double n, double sigma, Random& random) {
   const double tail = -std::expm1(std::log(random.uniform()) / n);
   return std::exp(sigma * exceeded_with(std::max(tail, 1e-300)));
 }
 
+// Simulates one layout at a time and reuses its buffers.
 class Shaker {
  public:
   Shaker(const Jitter& jitter, const JitterOptions& options) : jitter_(jitter), options_(options) {}
 
+  // Step times over all scenarios. Groups that wait for each other in every layer take one draw: the slowest of the group.
   JitteredLayout shake(const PricedStep& step, const Layout& layout) {
     const Degrees& d = layout.degrees;
     const bool waits_in_every_layer = step.schedule.gather == WeightGather::every_forward;
     const double replicas = static_cast<double>(d.data);
     double together = static_cast<double>(std::max(d.tensor * d.context, d.expert * d.expert_tensor));
-    // One stage: replicas, too, wait for the slowest of all and nothing else, as a step only grows with a factor on all of
-    // its work.
+    // With a single stage, replicas also wait only for the slowest GPU of all: a step is monotonic in a factor on all of its work.
     const bool as_one = waits_in_every_layer || d.pipeline == 1;
     if (as_one) together = static_cast<double>(d.tensor * d.context) * replicas;
+    // Number of independent groups of replicas to draw.
     const std::int64_t drawn =
         as_one
             ? 1
@@ -99,7 +101,7 @@ class Shaker {
   }
 
  private:
-  // With every stage as slow as `factors_` says, instead of the usual slowest GPU of the job.
+  // Step time with each stage slowed by `factors_` instead of the usual factor of the slowest GPU of the job.
   double step_us(const PricedStep& step, double network) {
     const StepSchedule& from = step.schedule;
     StepSchedule& to = shaken_.schedule;

@@ -20,17 +20,18 @@
 namespace stepcast {
 namespace {
 
-// A usual batch where nobody says one.
+// Default tokens of a step if the user gives no batch.
 constexpr std::int64_t kUsualBatchTokens = std::int64_t{1} << 22;
-// Sequences of a step of T5 1.1 (Raffel et al. 2020); images of a GPU and of a step in training scripts of ResNet and ViT.
+// Default sequences of a step of T5 1.1 (Raffel et al. 2020); default images per GPU and most images per step in training
+// scripts of ResNet and ViT.
 constexpr std::int64_t kUsualPairs = 2048, kUsualImages = 256, kMostImages = 32'768;
 
-// A list of the search and a flag of one layout that say the same thing; where they differ neither may win silently.
+// A list of the search and a flag of a single layout disagree. Neither may silently win.
 Error contradiction(std::string_view list, std::string_view flag) {
   return Error{fmt::format("{} and {} contradict each other", list, flag)}.advice("leave one of the two out");
 }
 
-// `is` tells whether a value of the list is what was said.
+// Restricts a list to a given value. `is` tests whether a value of the list equals the given one.
 template <class Value, class Is>
 Status restrict_to(std::optional<std::vector<Value>>& list, Value said, std::string_view list_flag,
                    std::string_view said_flag, const Is& is) {
@@ -46,12 +47,13 @@ Status restrict_to(std::optional<std::vector<Value>>& list, const std::optional<
   return restrict_to(list, value, list_flag, said_flag, [&](Value v) { return v == value; });
 }
 
-// What flags of one layout say, and which flag it was.
+// The sharding set by flags of a single layout, and the flag.
 struct SaidSharding {
   Sharding kind = Sharding::none;
   std::string_view flag;
 };
 
+// The first flag in order of precedence; empty: none given.
 std::optional<SaidSharding> said_sharding(const JobSettings& s) {
   if (s.sharding) return SaidSharding{*s.sharding, "--data-parallel-sharding-strategy"};
   if (s.fully_sharded.value_or(false)) return SaidSharding{Sharding::zero3, "--use-megatron-fsdp"};
@@ -63,6 +65,7 @@ std::optional<SaidSharding> said_sharding(const JobSettings& s) {
   return std::nullopt;
 }
 
+// The recomputation set by flags of a single layout, and the flag.
 struct SaidRecompute {
   Recompute kind = Recompute::none;
   std::string_view flag;
@@ -78,7 +81,7 @@ std::optional<SaidRecompute> said_recompute(const JobSettings& s) {
   return std::nullopt;
 }
 
-// Settings that name one layout and leave a search nothing to do.
+// Error: a setting fixes the placement of layers or the data-parallel degree, which the search determines.
 Status check_settings(const JobSettings& s) {
   const auto refuse = [](std::string_view flag) {
     return Error{fmt::format("{} fixes the placement of layers, which the search chooses", flag)}.advice(
@@ -104,7 +107,8 @@ const LayoutRejection* telling(const SearchedLayouts& found) {
   return first;
 }
 
-// The fastest that is faster than what was chosen, with flags, and neither tight nor of an unmeasured kind if that is not.
+// Chooses the fastest refinement that is faster than the chosen layout and has flags. It needs headroom and a measured kind if
+// the chosen layout has them.
 void choose_refinement(LayoutPlan& plan) {
   if (plan.ranking.layouts.empty()) return;
   const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
@@ -125,7 +129,7 @@ void choose_refinement(LayoutPlan& plan) {
   if (plan.chosen_refinement) plan.ranking.chosen = plan.refined[*plan.chosen_refinement].of;
 }
 
-// Of a choice in 16 bits where narrower products were searched, too: what these would do to it, if they slow it.
+// If a 16-bit layout was chosen although narrower GEMM types were searched, notes why these are slower.
 Status note_slow_type(const StepModel& steps, LayoutPlan& plan) {
   if (plan.ranking.layouts.empty()) return Ok{};
   const ChosenLayout chosen = chosen_layout(plan);
@@ -143,7 +147,7 @@ Status note_slow_type(const StepModel& steps, LayoutPlan& plan) {
   return Ok{};
 }
 
-// Images of a GPU in a step: as many as NVIDIA's and torchvision's training scripts take, fewer where they do not fit.
+// Default images per GPU, as in training scripts of NVIDIA and torchvision; halved until they fit the memory.
 std::int64_t images_of_gpu(const Transformer& model, const Layout& layout, Bytes memory,
                            std::int64_t n_gpus) {
   std::int64_t images = std::clamp<std::int64_t>(kMostImages / n_gpus, 1, kUsualImages);
@@ -157,11 +161,13 @@ std::int64_t images_of_gpu(const Transformer& model, const Layout& layout, Bytes
   return images;
 }
 
+// Distribution of measured over forecast for searched layouts of this model.
 PromisePrior prior_of(const LayoutPlan& plan) {
   return promise_prior(plan.prototypes.model().moe.has_value(), LayoutOrigin::searched);
 }
 
-// Where nothing fits: what does with the states of the optimizer, and its step, on the host, if that is not said either way.
+// If nothing fits: the plan with optimizer states and step on the CPU, unless the user decided this. Empty if it does not
+// help.
 std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, const Platform& platform,
                                                  const LayoutPrototypes& prototypes) {
   if (request.job.settings.optimizer_offload || !rule_of(prototypes.framework()).search.has_megatron_flags)
@@ -234,15 +240,15 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   job.n_gpus.reset();
   STEPCAST_ASSIGN(const LayoutRestrictions restrictions, restricted(job.settings, request.restrictions));
 
-  // What the job comes to on one GPU: model, sequence length, types.
+  // The job resolved on one GPU: model, sequence length, types.
   STEPCAST_ASSIGN(
       const LayoutPrototypes plain,
       LayoutPrototypes::of(
           job, {{job.settings.dtype.value_or(DType::bf16)}, {DataSharding{}}, {Recompute::none}, {false}},
           platform.node.gpus_per_node));
-  // A model that comes with the job was read from a launch script, whose flags are not what was typed.
+  // A model that comes with the job was read from a launch script; its flags were not typed by the user.
   if (!job.transformer) STEPCAST_TRY(refuse_flags_of_experts(job.settings, plain.model()));
-  // Fused permutation of tokens costs nothing and frees memory, so a layout that only fits with it is in the search.
+  // Fused token permutation has no cost and frees memory, so the search includes layouts that fit only with it.
   if (plain.model().moe && rule_of(plain.framework()).layers.counts_operators &&
       !job.settings.fuse_permutation)
     job.settings.fuse_permutation = true;
@@ -295,6 +301,7 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
     plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
   }
   if (request.refines) {
+    // Full recomputation fixed by a list counts as a setting of the user.
     if (std::ranges::find(plan.space.recomputations, Recompute::selective) ==
             plan.space.recomputations.end() &&
         plan.space.recomputations.back() == Recompute::full)

@@ -1,4 +1,4 @@
-// The layouts of one training on one machine, searched and ranked.
+// Searches and ranks the layouts of one training on one machine.
 //
 //   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts({.job = job, .n_gpus = 1024}, platform));
 //   plan.found.n_layouts(), chosen_layout(plan).step
@@ -26,77 +26,83 @@ namespace stepcast {
 
 class StepModel;
 
+// What to plan. Fields of `job` about degrees, sharding, recomputation and micro-batch restrict the space.
 struct PlanRequest {
-  Job job;  // what it says of degrees, sharding, recomputation and micro-batch restricts the space
+  Job job;  // the model, batch and fixed parts of the layout
   std::int64_t n_gpus = 1;
   LayoutRestrictions restrictions;
-  std::optional<double> memory_bytes;  // of a GPU; nothing: of the device
-  std::size_t top = 20;
-  unsigned threads = 0;  // 0: one per hardware thread
+  std::optional<double> memory_bytes;  // memory per GPU in bytes; empty: that of the device
+  std::size_t top = 20;                // layouts to list
+  unsigned threads = 0;                // 0: one per hardware thread
   StepAssumptions assumptions;
   PlanObjective objective = PlanObjective::step_time;
-  std::optional<double> power_limit_W{};  // of each GPU; changes `assumptions` (predict/what_if.h)
-  Jitter jitter;  // above 0: also how layouts stand it, and the steadiest is chosen (layout_jitter.h)
-  // Also what the lists do not hold (layout_refinement.h): where the fastest step is wanted, the fastest of these whose
-  // memory is not tight and which the framework has flags for is chosen if no choice of the lists is as fast.
+  // Power limit per GPU in W; changes `assumptions` (predict/what_if.h).
+  std::optional<double> power_limit_W{};
+  Jitter jitter;  // above 0: also simulates jitter and chooses the steadiest layout (layout_jitter.h)
+  // Also refines layouts beyond the lists (layout_refinement.h). With the objective step time, the fastest refined layout is
+  // chosen if it is faster than all listed ones, has enough headroom and framework flags exist for it.
   bool refines = false;
-  // Of the platform, that keeps what is priced for the next plan; nothing: its own.
+  // Model of the platform with cached prices of earlier plans; null: a new one.
   const StepModel* steps = nullptr;
 };
 
+// The result of a search.
 struct LayoutPlan {
   LayoutPrototypes prototypes;
   LayoutSpace space;
   SearchedLayouts found;
   LayoutRanking ranking;
-  std::vector<RefinedLayout> refined;    // ascending; empty if nothing came out faster, or nobody asked
-  std::vector<JitteredLayout> jittered;  // in the order of the ranking; empty unless asked for
+  std::vector<RefinedLayout> refined;    // ascending in time; empty if not requested or if nothing got faster
+  std::vector<JitteredLayout> jittered;  // in the order of the ranking; empty if not requested
+  // Memory of a GPU that layouts had to fit.
   Bytes memory;
   std::vector<std::string> notes;
-  StepAssumptions assumptions{};  // that layouts were priced with
-  // Of `refined`; ranking.chosen is then the layout that it refines. Nothing: that one as it stands in the ranking.
+  StepAssumptions assumptions{};  // used for the prices of all layouts
+  // Index into `refined` if a refinement is chosen; ranking.chosen is then the layout it refines. Empty: the ranked layout is
+  // chosen unchanged.
   std::optional<std::size_t> chosen_refinement{};
-  std::size_t n_refined = 0;  // layouts that refinement was tried on
+  std::size_t n_refined = 0;  // layouts on which refinement was tried
 };
 
-// The one layout that a plan recommends, with its numbers. Refers to the plan.
+// The recommended layout of a plan with its numbers. Refers to the plan, which must outlive it.
 struct ChosenLayout {
-  std::size_t of = 0;  // index of the ranking
+  std::size_t of = 0;  // index into the ranking
   const RefinedLayout* refinement = nullptr;
-  LayoutPoint point;  // of a refinement with the recomputation that it chose
+  LayoutPoint point;  // of a refinement: with its recomputation
   const Layout& layout;
   const StepPrediction& step;
   const MemoryForecast& memory;
-  Estimate promise;  // the expected step (promise.h)
+  Estimate promise;  // the expected step, with the factor for searched layouts
 };
-// For a plan that has layouts.
+// Requires a plan with at least one layout.
 [[nodiscard]] ChosenLayout chosen_layout(const LayoutPlan& plan);
-// One of the ranking, as it stands there.
+// The layout of the ranking at `index`, without refinement.
 [[nodiscard]] ChosenLayout listed_layout(const LayoutPlan& plan, std::size_t index);
-// As layout_flags.h says it; of a refinement what its settings say.
+// Flags as in layout_flags.h; for a refinement the flags of its settings.
 [[nodiscard]] std::optional<std::string> megatron_text(const ChosenLayout& chosen,
                                                        const LayoutPrototypes& prototypes);
-// The batch of a step where nobody says it, and the note that says so.
+// The default batch of a step, and the note about it.
 struct UsualBatch {
   std::int64_t sequences = 0;
   std::string note;
 };
-// Language models: about four million tokens. Encoders in front of decoders: 2,048 sequences. Images: 256 of every GPU, or
-// the largest power of two that fits into its memory. A whole number for every GPU, and one that one of `micro_batches`
-// divides (none: any). Of `layout` the sequence length, types and software count.
+// Language models: about four million tokens. Encoder-decoder models: 2,048 sequences. Image models: 256 images per GPU, or
+// the largest power of two that fits its memory. The batch is divisible by the number of GPUs and by at least one of
+// `micro_batches` (empty: any). `layout` gives the sequence length, types and software.
 [[nodiscard]] UsualBatch usual_batch(const Transformer& model, const Layout& layout, Bytes memory,
                                      std::int64_t n_gpus, const std::vector<std::int64_t>& micro_batches);
-// `list` as far as flags of one layout leave it. Errors: a list without what a flag says.
+// `list` restricted further by the flags of a single layout. Error: a list without the value of a flag.
 [[nodiscard]] Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list);
 
-// Errors: those of resolve() and of layout_space(). No layout that runs and fits is none; why_none() says why then.
+// Errors: those of resolve() and layout_space(). A plan without any layout that runs and fits is not an error; why_none()
+// then gives the reason.
 [[nodiscard]] Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform);
 
-// Of all that were priced those that no other beats in time and in memory to spare: the fastest first, every further one
-// needs less memory than all before it.
+// The Pareto-optimal layouts of `priced` in step time and peak memory: ascending in time, each with less memory than all
+// before it.
 [[nodiscard]] std::vector<PricedLayout> pareto_of(const std::vector<PricedLayout>& priced);
 
-// "none of the 3,360 layouts runs on 7 GPUs; most often: ...".
+// The error for a plan without layouts: "none of the 3,360 layouts runs on 7 GPUs; most often: ...".
 [[nodiscard]] Error why_none(const LayoutPlan& plan);
 
 }  // namespace stepcast

@@ -14,9 +14,10 @@
 namespace stepcast {
 namespace {
 
-// Software that has Megatron's flags for what travels beside computation; others do it by themselves.
+// Frameworks with Megatron-LM's flags for overlapped communication; other frameworks overlap by default.
 bool asks_for_overlap(Framework framework) { return !rule_of(framework).overlap.gradient_reduction; }
 
+// The settings of one choice of type, sharding, recomputation and sequence parallelism, with the overlaps it needs.
 JobSettings choices(const JobSettings& said, Framework framework, DType dtype, const DataSharding& sharding,
                     Recompute recompute, bool sequence_parallel) {
   JobSettings s;
@@ -29,7 +30,7 @@ JobSettings choices(const JobSettings& said, Framework framework, DType dtype, c
   if (sharding.kind != Sharding::none) set_sharding(sharding.kind, s);
   if (recompute != rule_of(framework).layers.recompute) s.recompute = recompute;
   if (recompute == Recompute::full && asks_for_overlap(framework)) {
-    s.recompute_by_block = false;  // Megatron-LM asks for a method
+    s.recompute_by_block = false;  // Megatron-LM requires a method
     s.recompute_layers = 1;
   }
   if (sequence_parallel) s.sequence_parallel = true;
@@ -42,7 +43,7 @@ JobSettings choices(const JobSettings& said, Framework framework, DType dtype, c
   return s;
 }
 
-// What somebody may have said of the choices that a search makes.
+// The settings of the user without those that a search chooses.
 JobSettings without_choices(JobSettings said) {
   const auto leave_out = [&](auto member) { (said.*member).reset(); };
   setting_groups::kSearched.each(leave_out);
@@ -81,7 +82,7 @@ std::string to_string(const LayoutPoint& p) {
 
 namespace {
 
-// Calls say(name, from, to) for what differs.
+// Calls say(name, from, to) for every difference.
 template <class Say>
 void for_differences(const LayoutPoint& a, const LayoutPoint& b, Say say) {
   const auto number = [&](std::string_view name, std::int32_t x, std::int32_t y) {
@@ -116,6 +117,7 @@ std::string difference(const LayoutPoint& from, const LayoutPoint& to) {
   return text;
 }
 
+// Counts through the same function as difference(), so both agree.
 int n_changes(const LayoutPoint& from, const LayoutPoint& to) {
   int n = 0;
   for_differences(from, to, [&](auto&&...) { ++n; });
@@ -128,7 +130,7 @@ void set_sharding(Sharding kind, JobSettings& settings) {
     return;
   }
   if (kind != Sharding::none) settings.fully_sharded = true;
-  settings.sharding = kind;  // frameworks that always shard are told not to
+  settings.sharding = kind;  // `none` must be explicit for frameworks that shard by default
 }
 
 Result<DataSharding> parse_data_sharding(const std::string& word) {
@@ -200,7 +202,7 @@ std::int64_t LayoutPrototypes::shard_group(const LayoutPoint& point) const {
   if (in_nodes % point.tensor != 0) return -1;
   const std::int64_t group = in_nodes / point.tensor;
   if (group <= 1 || group >= ranks || ranks % group != 0) return -1;
-  // Context-parallel ranks change faster than data-parallel ones: a group holds all of them or a part of them.
+  // Context-parallel ranks are contiguous within data-parallel ones, so a group contains all of them or an even part.
   if (group % point.context != 0 && point.context % group != 0) return -1;
   return group;
 }

@@ -1,12 +1,11 @@
-// One layout of a search, in few bytes; the Layout it stands for, and the settings that say it.
+// A compact representation of one layout in a search, with its full Layout and its settings.
 //
 //   STEPCAST_ASSIGN(const LayoutPrototypes prototypes, LayoutPrototypes::of(job, space));
 //   const Layout layout = prototypes.layout(point);
-//   flags_of(prototypes.settings(point))            // resolve() makes the same layout of them
+//   flags_of(prototypes.settings(point))            // resolve() gives the same layout for them
 //
-// A search asks for hundreds of thousands of layouts. What a framework does by habit is asked of resolve() once for
-// every combination of element type, sharding, recomputation and sequence parallelism; degrees, batch and stages are
-// put into what came of it.
+// A search creates hundreds of thousands of layouts. The defaults of a framework are resolved only once per combination of
+// element type, sharding, recomputation and sequence parallelism. Degrees, batch and stages are then set in a copy.
 #pragma once
 
 #include <compare>
@@ -21,22 +20,24 @@
 
 namespace stepcast {
 
+// Sharding of weights, gradients and optimizer states over data-parallel ranks.
 // How data-parallel ranks share weights, gradients and states.
 struct DataSharding {
   Sharding kind = Sharding::none;
-  // Hybrid sharding: the ranks of so many nodes hold one copy together; 0: all do.
+  // Hybrid sharding: the ranks of this many nodes share one copy; 0: all ranks do.
   std::int32_t nodes = 0;
   friend auto operator<=>(const DataSharding&, const DataSharding&) = default;
 };
-// "none", "zero1", "zero2", "zero3", "hybrid:4".
+// "none", "zero1", "zero2", "zero3", "hybrid:4"; the parser also accepts "fsdp", "hybrid" and "hsdp".
 [[nodiscard]] std::string to_string(const DataSharding& sharding);
 [[nodiscard]] Result<DataSharding> parse_data_sharding(const std::string& word);
-// Says it in the settings of a job.
+// Stores the kind of sharding in the settings of a job.
 void set_sharding(Sharding kind, JobSettings& settings);
 
+// One choice for every dimension of the search.
 struct LayoutPoint {
   std::int32_t tensor = 1, pipeline = 1, context = 1, data = 1, expert = 1;
-  std::int32_t expert_tensor = 0;  // 0: as tensor
+  std::int32_t expert_tensor = 0;  // 0: equal to `tensor`
   std::int32_t micro_batch = 1;    // sequences
   std::int32_t virtual_stages = 1;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
@@ -47,18 +48,21 @@ struct LayoutPoint {
   friend auto operator<=>(const LayoutPoint&, const LayoutPoint&) = default;
 };
 
-// "tp8 pp16x3 cp2 dp4 mbs2 zero1 full fp8 sp": what differs from 1, none and off, and the micro-batch.
+// "tp8 pp16x3 cp2 dp4 mbs2 zero1 full fp8 sp": all values other than 1, none and off, plus data-parallel degree and
+// micro-batch.
 [[nodiscard]] std::string to_string(const LayoutPoint& point);
-// What is changed from one to the other: "pipeline 8 -> 16, recomputation none -> full"; data-parallel ranks follow
-// and are not named.
+// The changes from one point to the other: "pipeline 8 -> 16, recomputation none -> full". The data-parallel degree follows
+// from the others and is not listed.
 [[nodiscard]] std::string difference(const LayoutPoint& from, const LayoutPoint& to);
-// How many of the things that difference() names.
+// The number of changes that difference() lists.
 [[nodiscard]] int n_changes(const LayoutPoint& from, const LayoutPoint& to);
 
+// Resolved layouts for all combinations of types, sharding, recomputation and sequence parallelism, and the layouts and
+// settings of points derived from them.
 class LayoutPrototypes {
  public:
-  // `job` as it was asked for, without degrees; for every type, sharding, recomputation and use of sequence
-  // parallelism in the lists. `gpus_per_node` says what hybrid sharding calls a node. Errors: those of resolve().
+  // `job`: the requested job; its degrees are ignored. One prototype per combination of the lists. `gpus_per_node`: the node
+  // size for hybrid sharding. Errors: those of resolve().
   struct Lists {
     std::vector<DType> dtypes;
     std::vector<DataSharding> shardings;
@@ -70,7 +74,7 @@ class LayoutPrototypes {
 
   [[nodiscard]] const Transformer& model() const { return model_; }
   [[nodiscard]] const TrainingRoutine& routine() const { return routine_; }
-  // What resolve() filled in.
+  // Notes of resolve() about defaults.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   [[nodiscard]] std::int64_t global_batch() const {
     return prototypes_.front().layout.batch.global_batch_sequences;
@@ -79,13 +83,13 @@ class LayoutPrototypes {
   [[nodiscard]] const Software& software() const { return prototypes_.front().layout.software; }
   [[nodiscard]] Framework framework() const { return software().framework; }
 
-  // Not checked. A combination that was not in the lists is taken from the first that differs least.
+  // Does not check the layout. For a combination outside the lists, the most similar prototype is used.
   [[nodiscard]] Layout layout(const LayoutPoint& point) const;
-  // The same into a layout that has its memory already.
+  // The same, reusing the memory of `into`.
   void layout(const LayoutPoint& point, Layout& into) const;
-  // What has to be said in addition to the job.
+  // The settings to add to the job to get this layout.
   [[nodiscard]] JobSettings settings(const LayoutPoint& point) const;
-  // Ranks that hold one copy of sharded weights together; 0: all. -1: hybrid sharding has nothing to split.
+  // Ranks that share one copy of sharded weights; 0: all ranks. -1: hybrid sharding is impossible for this point.
   [[nodiscard]] std::int64_t shard_group(const LayoutPoint& point) const;
 
  private:
@@ -96,9 +100,10 @@ class LayoutPrototypes {
     bool sequence_parallel;
     Layout layout;
   };
+  // The prototype most similar to the point.
   [[nodiscard]] const Prototype& like(const LayoutPoint& point) const;
 
-  JobSettings said_;  // by the user
+  JobSettings said_;  // settings of the user without searched choices
   std::vector<Prototype> prototypes_;
   Transformer model_;
   TrainingRoutine routine_;

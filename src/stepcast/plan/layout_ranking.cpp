@@ -10,14 +10,15 @@
 namespace stepcast {
 namespace {
 
-// What the structure of the forecast leaves out of one layout and not of another of the same model, as a share of the
-// step: half of the band, so wide that it holds for four of five pairs of published steps that differ in their layout
-// alone. With experts it is wider: the few pairs there are lie further apart. Of a kind that was never measured it is
-// what forecasts of such a kind were off when it first was (step_prediction.cpp).
+// Structural uncertainty of the difference between two layouts of one model, as a share of the step (half-width of the band).
+// The value for dense models covers four of five pairs of published steps that differ only in their layout. With experts it is
+// larger, because the few published pairs differ more. For an unmeasured kind it is the error of the forecasts of such kinds
+// before their first measurement (step_prediction.cpp).
 constexpr double kOwnError = 0.07, kOwnErrorOfExperts = 0.2, kOwnErrorOfUnmeasured = 0.28;
-// Layouts that are no more than this behind the fastest give way to nothing but a plainer one. Assumed.
+// A layout this much slower than the fastest, as a share, may be preferred if it is simpler. Assumed.
 constexpr double kPlainnessIsWorth = 0.002;
 
+// Half-width of the p10-p90 band as a share of the step time.
 double half_band(const StepPrediction& p) {
   return (p.step.p90.value() - p.step.p10.value()) / 2 / std::max(1e-9, p.step.time.value());
 }
@@ -31,6 +32,7 @@ std::string_view unmeasured_kind_of(const LayoutPoint& point, const LayoutProtot
 
 double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b, DifferenceOf of) {
   double squares = 0;
+  // (1) Errors of parts that differ, scaled by the forecast band; (2) the structural share. See layout_ranking.h.
   const auto part = [&](double x, double y) { squares += (x - y) * (x - y); };
   for (std::size_t i = 0; i < a.shares.class_us.size(); ++i) part(a.shares.class_us[i], b.shares.class_us[i]);
   for (std::size_t i = 0; i < a.shares.exposed_us.size(); ++i)
@@ -108,8 +110,8 @@ Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
                                              : DifferenceOf::dense);
   };
   const auto us = [](const RankedLayout& l) { return l.step.step.time.value(); };
-  // What the others are compared with: the fastest of all; if its kind was never measured, the fastest of a measured
-  // kind, unless that is slower by more than the band.
+  // All layouts are compared with the fastest one. If its kind is unmeasured, the fastest of a measured kind is used instead,
+  // unless that is slower by more than the band.
   STEPCAST_ASSIGN(const RankedLayout fastest, look_at(priced, 0, prototypes, steps, memory));
   RankedLayout reference = fastest;
   const auto measured = std::ranges::find_if(
@@ -119,7 +121,7 @@ Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
                                                 prototypes, steps, memory));
     if (us(usual) - us(fastest) <= half_of_band(usual, fastest)) reference = std::move(usual);
   }
-  // Further away than this nothing is alike, whatever the bands: shares err by less than the whole.
+  // Layouts more than kHopeless slower are not tied whatever their bands, so the loop ends there.
   for (std::size_t rank = 0; rank < priced.size(); ++rank) {
     const std::size_t n = ranking.layouts.size();
     if (n >= kMostRanked && rank > reference.rank) {

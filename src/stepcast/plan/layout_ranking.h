@@ -1,17 +1,16 @@
-// Which of the priced layouts to run: the fastest, those that no forecast can tell from it, and one of these.
+// Ranks the priced layouts: the fastest, those tied with it within forecast error, and the one to recommend.
 //
 //   STEPCAST_ASSIGN(const LayoutRanking ranking, rank_layouts(found.priced, prototypes, platform, {...}));
 //   ranking.layouts[0]                         // the fastest, with its band, memory and parts
 //   ranking.n_alike, ranking.chosen
 //
-// Two layouts of one model on one platform share most of what their forecasts err by: kernels of the same kind are too
-// slow or too fast in both. What is left is (1) the error of parts of which one layout has more than the other, each
-// part off by the share that its forecast's band says, independently of the other parts; (2) what the structure leaves
-// out of either: 7 % of the step, 20 % where layers have experts (docs/constants.md). A layout cannot be told from the fastest if the two times differ by less than
-// both together.
+// Forecasts of two layouts of one model on one platform share most of their errors: the same kernels are too slow or too fast
+// in both. The remaining uncertainty of their difference has two sources. (1) Parts with unequal time in the two layouts: each
+// part errs by its forecast band, independently of the others. (2) Structural effects outside the model: 7 % of the step, 20 %
+// with expert layers (docs/constants.md). A layout is tied with the fastest if the times differ by less than both together.
 //
-// A kind of layouts of which no run was ever published (unmeasured_kind()) errs by more than that, and wins only where it
-// is faster by more than the band of its difference to the fastest of the others.
+// Layouts of an unmeasured kind (unmeasured_kind(): no published run) have a larger error. Such a layout wins only if it is
+// faster than the fastest measured kind by more than the band of their difference.
 #pragma once
 
 #include <cstddef>
@@ -27,60 +26,63 @@
 
 namespace stepcast {
 
+// A layout with its full forecast.
 struct RankedLayout {
   LayoutPoint point;
   Layout layout;
   StepPrediction step;
   MemoryForecast memory;
-  double behind_us = 0;           // the fastest one
-  double uncertain_us = 0;        // half of the band (p10-p90) of that difference
-  bool alike = false;             // cannot be told from the fastest
-  std::size_t rank = 0;           // among all that were priced, from 0
-  std::string_view unmeasured{};  // what unmeasured_kind() says
+  double behind_us = 0;     // of the fastest layout
+  double uncertain_us = 0;  // half-width of the band (p10-p90) of `behind_us`
+  bool alike = false;       // tied with the fastest within forecast error
+  std::size_t rank = 0;     // among all priced layouts, from 0
+  // From unmeasured_kind(): the kind without any published run; empty: measured.
+  std::string_view unmeasured{};
   [[nodiscard]] double step_ms() const { return step.step.time.value() * 1e-3; }
 };
 
 struct LayoutRanking {
-  // Ascending in time: all that cannot be told apart, at least `most`, and what refine_layouts() added.
+  // Ascending in time: all layouts tied with the fastest, at least `most` layouts, and those added by refine_layouts().
   std::vector<RankedLayout> layouts;
-  std::size_t n_alike = 0;  // from the front on, not necessarily without gaps
-  bool more_alike = false;  // kMostRanked was not enough to list them
+  std::size_t n_alike = 0;  // number of tied layouts; other layouts may be listed between them
+  bool more_alike = false;  // more than kMostRanked layouts are tied
+  // Index of the recommended layout.
   std::size_t chosen = 0;
 };
 
-// Layouts that are looked at in full.
+// Most layouts that are forecast in full.
 inline constexpr std::size_t kMostRanked = 400;
 
-// What the structure leaves out of one layout and not of another.
+// The kind of layouts that differ; it sets the structural uncertainty.
 enum class DifferenceOf : std::uint8_t { dense, experts, unmeasured };
-// Half of the band of what is left between the two.
+// Half-width in us of the band of the time difference between two layouts.
 [[nodiscard]] double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b,
                                              DifferenceOf of);
 
-// Of those that cannot be told from the fastest: the fastest of a measured kind whose memory is not tight, or one that
-// is up to 0.2 % slower by the forecast and in fewer things unlike `from` (a plain layout). Where all are tight or of
-// an unmeasured kind, the first of these that stays: not tight, then the fastest.
+// Index of the recommended layout. Of the layouts tied with the fastest, of a measured kind and with enough headroom, it is the
+// fastest, or one that is at most 0.2 % slower but differs less from the plain layout `from`. If no layout qualifies, first
+// headroom and then time decide.
 [[nodiscard]] std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& from);
 
-// What is wanted of the layouts that cannot be told from the fastest. On so many GPUs of one kind the fastest is also the
-// cheapest and takes the least energy; between machines and numbers of GPUs these differ (training_plan.h).
+// What to optimise among tied layouts. For a fixed number of equal GPUs the fastest layout is also the cheapest and uses the
+// least energy. Between machines and numbers of GPUs these objectives differ (training_plan.h).
 enum class PlanObjective : std::uint8_t {
   step_time,
   cost,
   energy,
-  memory,  // the most memory to spare
+  memory,  // the most headroom
 };
-// "time" (or "step-time"), "money" (or "cost"), "energy" (or "carbon": one intensity makes them one), "memory".
+// Words: "time" (or "step-time"), "money" (or "cost"), "energy" (or "carbon", equivalent at one carbon intensity), "memory".
 [[nodiscard]] Result<PlanObjective> parse_objective(const std::string& word);
-// The one that leaves most memory.
+// Index of the layout with the most headroom.
 [[nodiscard]] std::size_t with_most_memory(const std::vector<RankedLayout>& layouts);
 
-// One of `priced`, in full.
+// The full forecast of priced[rank].
 [[nodiscard]] Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank,
                                            const LayoutPrototypes& prototypes, const StepModel& steps,
                                            Bytes memory);
 
-// `priced` ascends in time. Errors: none but those of the platform.
+// `priced` must be ascending in time. Errors: only those of the platform.
 [[nodiscard]] Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
                                                  const LayoutPrototypes& prototypes, const StepModel& steps,
                                                  Bytes memory, std::size_t most);

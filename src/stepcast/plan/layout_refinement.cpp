@@ -13,17 +13,21 @@
 #include "stepcast/plan/layout_refiner.h"
 #include "stepcast/workload/framework_rule.h"
 
+// Refinement in three passes: the first layouts of the ranking, then layouts beyond it in the order of their lower bounds,
+// then sets of choices for the best of both. The fastest step so far prunes the later passes.
 namespace stepcast {
 
 namespace {
 
+// True if the framework uses the flags of Megatron-LM, which express every refinement.
 bool has_all_flags(Framework framework) { return rule_of(framework).search.has_megatron_flags; }
 
+// Forward plus backward time of a layer, in us.
 double passes_us(const PricedLayer& layer) {
   return layer.forward.time_us + layer.backward.time_us + layer.held_back.time_us;
 }
 
-// The fastest step that may be chosen: of a measured kind, with flags, in memory that is not tight.
+// The fastest step that may be chosen: of a measured kind, with flags and enough headroom.
 class FastestChoice {
  public:
   explicit FastestChoice(const LayoutPrototypes& prototypes) : prototypes_(prototypes) {}
@@ -40,7 +44,7 @@ class FastestChoice {
   double us_ = std::numeric_limits<double>::infinity();
 };
 
-// What was found of one layout.
+// A layout and its refinement.
 struct Found {
   RankedLayout ranked;
   RefinedLayout refined;
@@ -60,6 +64,7 @@ class Refinement {
     for (unsigned i = 0; i < n_threads_; ++i) refiners_.emplace_back(prototypes, steps, options);
   }
 
+  // Runs all passes.
   Result<RefinedLayouts> all() {
     RefinedLayouts result;
     const std::size_t n = std::min(kAlwaysRefined, ranking_.layouts.size());
@@ -88,7 +93,7 @@ class Refinement {
   }
 
  private:
-  // Calls work(refiner, i) for i below n, each refiner on a thread of its own.
+  // Calls work(refiner, i) for all i < n. Each thread has one refiner.
   template <class Work>
   Status each(std::size_t n, const Work& work) {
     return parallel_for(n_threads_, n_threads_, [&](std::size_t thread) -> Status {
@@ -100,12 +105,13 @@ class Refinement {
     });
   }
 
+  // Updates the fastest step.
   void note(const Found& one) {
     if (!one.refined.changes.empty()) fastest_.add(one.ranked, one.refined.step, one.refined.memory);
   }
 
-  // Sets of choices of the layouts that are close to the fastest, of those that may be chosen if there are any. One of
-  // those that differ in recomputation alone is enough: full recomputation, which the others stand in for.
+  // Tries sets of choices on layouts close to the fastest, restricted to those that may be chosen if there are any. Layouts that
+  // differ only in recomputation count once, as full recomputation, because its alternatives are tried anyway.
   Status search_sets(std::vector<Found>& found, std::vector<Found>& better) {
     const auto us = [](const Found* one) { return one->refined.step.step.time.value(); };
     const bool any = fastest_.us() < std::numeric_limits<double>::infinity();
@@ -135,7 +141,7 @@ class Refinement {
     });
   }
 
-  // Layouts behind the first `n`, in the order of what they could become.
+  // Refines layouts after the first `n` in the order of their lower bounds, until no bound is below the fastest step.
   Status beyond(std::size_t n, std::vector<Found>& better, std::size_t& n_tried) {
     struct Candidate {
       std::size_t rank = 0;
@@ -171,9 +177,9 @@ class Refinement {
     return Ok{};
   }
 
-  // The best of those that the ranking does not show, with the layouts that they refine.
+  // Adds the best refinements beyond the ranking to `faster`, and their layouts to the ranking.
   void add_best(std::vector<Found>&& better, std::vector<RefinedLayout>& faster) {
-    // First those that may be chosen.
+    // Layouts that may be chosen come first.
     const auto order = [](const Found& one) {
       const bool may_be = one.ranked.unmeasured.empty() && one.refined.memory.verdict != MemoryVerdict::tight;
       return std::pair{!may_be, one.refined.step.step.time.value()};
@@ -182,7 +188,7 @@ class Refinement {
     better.resize(std::min(better.size(), kMostAdded));
     std::ranges::sort(better, {}, [](const Found& one) { return one.ranked.rank; });
     for (Found& one : better) {
-      // Those that the ranking shows, though they were not refined at once, keep their place.
+      // Layouts of the ranking outside the first kAlwaysRefined keep their position.
       const bool is_shown = one.ranked.rank < ranking_.layouts.size() &&
                             ranking_.layouts[one.ranked.rank].rank == one.ranked.rank;
       one.refined.of = is_shown ? one.ranked.rank : ranking_.layouts.size();
@@ -195,12 +201,12 @@ class Refinement {
     }
   }
 
-  // Refined in any case; at once; added to the ranking.
+  // Layouts that are always refined; refined in parallel; added to the ranking at most.
   static constexpr std::size_t kAlwaysRefined = 200, kAtOnce = 64, kMostAdded = 20;
-  // Sets of choices gain up to a few percent over one after the other; so many layouts of 10 ms each.
+  // Sets of choices gain up to a few percent over single choices. Each searched layout takes about 10 ms.
   static constexpr double kClose = 1.06;
   static constexpr std::size_t kMostSearched = 32;
-  // Refinement does not make a step four times as fast (3.3 times where tokens go over many nodes).
+  // Refinement makes no step four times faster (at most 3.3 times, with tokens sent across many nodes).
   static constexpr double kReach = 4;
 
   LayoutRanking& ranking_;
@@ -223,7 +229,7 @@ std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer&
   for (const ChunkWork& chunk : step.work.chunks)
     for (const ChunkWork::Run& run : chunk.runs)
       layers.insert(layers.end(), run.count, passes_us(step.layers[run.kind]));
-  // Layers that predict further tokens stand behind the last and stay there.
+  // Layers for further predicted tokens follow the last layer and stay in the last stage.
   double back_us = passes_us(step.head);
   const std::size_t further = static_cast<std::size_t>(model.n_multi_token_prediction_layers) *
                               layers_of_further_prediction(model).size();
@@ -245,14 +251,15 @@ std::vector<std::int64_t> balanced_stages(std::span<const double> layer_us, doub
                                           std::size_t n_chunks) {
   const std::size_t n = layer_us.size();
   if (n_chunks < 2 || n + 2 < n_chunks) return {};
-  std::vector<double> before(n + 1, 0);  // of the layers in front
+  std::vector<double> before(n + 1, 0);  // prefix sums of the layer times
   for (std::size_t i = 0; i < n; ++i) before[i + 1] = before[i] + layer_us[i];
 
+  // Division of the first i layers: time of the slowest chunk and the sum of squared chunk times.
   struct Best {
     double slowest = std::numeric_limits<double>::infinity(), squares = 0;
     std::size_t from = 0;  // first layer of the last chunk
   };
-  // best[c][i]: the first i layers on the first c + 1 chunks.
+  // best[c][i]: the first i layers in the first c + 1 chunks.
   std::vector<std::vector<Best>> best(n_chunks, std::vector<Best>(n + 1));
   for (std::size_t i = 0; i <= n; ++i) {
     const double load = front_us + before[i];
@@ -260,10 +267,10 @@ std::vector<std::int64_t> balanced_stages(std::span<const double> layer_us, doub
   }
   for (std::size_t c = 1; c < n_chunks; ++c) {
     const bool is_last = c + 1 == n_chunks;
-    for (std::size_t i = is_last ? n : c; i <= n; ++i) {  // fewer layers are too few for the chunks
+    for (std::size_t i = is_last ? n : c; i <= n; ++i) {  // fewer layers leave a chunk without one
       Best& here = best[c][i];
-      const std::size_t end = is_last ? i + 1 : i;  // a chunk between the ends has a layer
-      // From the back: once the chunk alone is slower than the best, longer ones are, too.
+      const std::size_t end = is_last ? i + 1 : i;  // an inner chunk has at least one layer
+      // Extend the last chunk backwards. Once it alone is slower than the best, longer ones are slower, too.
       for (std::size_t j = end; j-- > c - 1;) {
         const double load = before[i] - before[j] + (is_last ? back_us : 0);
         if (load > here.slowest) break;

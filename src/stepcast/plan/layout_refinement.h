@@ -1,13 +1,13 @@
-// What the lists of a space do not hold, tried on its layouts: stages of uneven length, full recomputation of some layers
-// of a stage instead of all or of some parts of every layer, and the choices of a recipe (recipe_dimensions.h).
+// Refines layouts beyond the lists of a search space: stages of uneven length, full recomputation of only some layers of a
+// stage or some parts of every layer, and the choices of a recipe (recipe_dimensions.h).
 //
 //   STEPCAST_ASSIGN(const auto refined, refine_layouts(ranking, found.priced, prototypes, steps, {...}));
 //   refined.front().changes      // {"stages Et*9|(t*11|)*2,t*9L", "recompute 3 layers a stage"}
 //
-// A layout far behind can be the fastest once it is refined. So every priced layout has a bound: its step without
-// recomputation, without the communication that refinement hides, and with stages of equal length. Those whose bound is
-// below the fastest refined one are refined, in the order of their bounds, until none is left: one choice after the other.
-// Of those that come out close to the fastest, sets of choices are tried (layout_refiner.h).
+// A layout far behind the fastest can win after refinement. Every priced layout therefore gets a lower bound: its step without
+// recomputation, without the communication that refinement can hide, and with equal stages. Layouts with a bound below the
+// fastest refined step are refined in the order of their bounds, one choice at a time, until no bound is lower. For results
+// close to the fastest, sets of choices are tried as well (layout_refiner.h).
 #pragma once
 
 #include <cstddef>
@@ -23,51 +23,54 @@ namespace stepcast {
 
 class StepModel;
 
+// A layout that refinement made faster.
 struct RefinedLayout {
-  std::size_t of = 0;  // index of the ranking's layouts
+  std::size_t of = 0;  // index into the layouts of the ranking
   Layout layout;
   StepPrediction step;
   MemoryForecast memory;
-  JobSettings settings;              // that say it
-  std::vector<std::string> changes;  // in words; each made it faster
+  JobSettings settings;              // settings that describe it
+  std::vector<std::string> changes;  // for the user; each one made it faster
 };
 
+// The result of a refinement.
 struct RefinedLayouts {
-  std::vector<RefinedLayout> faster;  // than they were, ascending in time
-  std::size_t n_tried = 0;
+  std::vector<RefinedLayout> faster;  // layouts with an improvement, ascending in time
+  std::size_t n_tried = 0;            // layouts on which refinement was tried
 };
 
+// Inputs of a refinement besides the layouts.
 struct RefinementOptions {
-  Bytes memory;          // of a GPU
+  Bytes memory;          // memory per GPU
   unsigned threads = 0;  // 0: one per hardware thread; the result is the same
   StepAssumptions assumptions{};
-  JobSettings said{};                       // of the recipe: what was said stays
-  std::vector<Recompute> recomputations{};  // that were searched: others stand in for full recomputation, too
-  const StepModel* steps = nullptr;         // of the platform, that keeps what is priced; nothing: its own
+  JobSettings said{};  // settings given by the user; they are not changed
+  // Kinds searched; alternatives to full recomputation use only these.
+  std::vector<Recompute> recomputations{};
+  const StepModel* steps = nullptr;  // model of the platform with cached prices; null: a new one
 };
 
-// The first of the ranking are refined in any case; layouts
-// that are not in it are added to it where they came out among the best. Only what Megatron-LM has flags for is looked
-// for beyond the ranking. Errors: those of the platform.
+// The first layouts of the ranking are always refined. Other layouts are added to the ranking if they end among the best.
+// Beyond the ranking, only layouts with Megatron-LM flags are searched. Errors: those of the platform.
 [[nodiscard]] Result<RefinedLayouts> refine_layouts(LayoutRanking& ranking,
                                                     const std::vector<PricedLayout>& priced,
                                                     const LayoutPrototypes& prototypes,
                                                     const Platform& platform,
                                                     const RefinementOptions& options);
 
-// Whether the software has flags for all that a refinement changed: Megatron-LM has, others have not.
+// True if the framework has flags for every change of a refinement; only Megatron-LM does.
 [[nodiscard]] bool has_flags(const RankedLayout& ranked, const LayoutPrototypes& prototypes);
 
-// The best stages of a layout with a pipeline, by balanced_stages() on its priced layers; empty if none.
+// Layers per stage from balanced_stages() with the priced layers of a pipeline; empty if there is no such division.
 [[nodiscard]] std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer& model);
 
-// How layers are dealt out to pipeline stages so that the slowest stage is as fast as can be, with the embedding in front
-// of the first, and further predicted tokens and the loss behind the last.
+// Division of layers among pipeline stages for the fastest slowest stage. The embedding precedes the first stage; further
+// predicted tokens and the loss follow the last.
 
-// Layers of every chunk, in the order of the model. `layer_us`: forward and backward of each layer for one micro-batch;
-// `front_us` and `back_us` stand before the first and behind the last layer. By dynamic programming over all contiguous
-// partitions: the least time of the slowest chunk and, of several, the least sum of squares. Chunks at either end may be
-// empty, those between have a layer at least. Empty if there are fewer layers than that.
+// Layers of every chunk, in model order. `layer_us`: forward plus backward of each layer for one micro-batch. `front_us` and
+// `back_us`: time before the first and after the last layer. Dynamic programming over all contiguous partitions minimises the
+// slowest chunk, then the sum of squares. The first and last chunk may be empty; all others have at least one layer. Empty
+// if there are too few layers.
 [[nodiscard]] std::vector<std::int64_t> balanced_stages(std::span<const double> layer_us, double front_us,
                                                         double back_us, std::size_t n_chunks);
 

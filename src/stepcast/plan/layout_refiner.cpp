@@ -12,21 +12,25 @@
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/modules/attention_module.h"
 
+// Refinement tries one variant of a layout at a time: price it, forecast its memory, keep it if it is faster and fits. The
+// settings change together with the layout, so that the result can be given to the training software.
 namespace stepcast {
 namespace {
 
-// Less is rounding; less is not worth a setting that may cost what is not counted (assumed).
+// Least relative gains: below the first a difference is rounding; below the second a setting with uncounted costs is not
+// worth it. Assumed.
 constexpr double kWorthIt = 1e-4, kWorthItsWords = 0.002;
 
 double us_of(const RefinedLayout& layout) { return layout.step.step.time.value(); }
 
-// What had memory to spare keeps some: a layout that is tight is not recommended.
+// True if a variant has enough memory: a layout with headroom must keep some, because layouts with low headroom are not
+// recommended.
 bool suffices(MemoryVerdict verdict, const RefinedLayout& best) {
   return verdict == MemoryVerdict::fits ||
          (verdict == MemoryVerdict::tight && best.memory.verdict == MemoryVerdict::tight);
 }
 
-// Modules that Megatron-LM recomputes (--recompute-modules) instead of whole layers.
+// Sets of modules for --recompute-modules of Megatron-LM, as alternatives to whole layers, with the models they apply to.
 struct Modules {
   enum class Of : std::uint8_t { any, dense, experts, latent, latent_experts };
   std::string_view words;
@@ -55,6 +59,7 @@ constexpr Modules kModules[] = {
      Modules::Of::latent_experts},
 };
 
+// True if the model has the parts that a set of modules recomputes.
 bool has(const Transformer& model, Modules::Of of) {
   const bool experts = model.moe.has_value();
   switch (of) {
@@ -67,13 +72,14 @@ bool has(const Transformer& model, Modules::Of of) {
   return false;
 }
 
-// A layout with these settings, to be looked at.
+// A variant of a layout to be priced.
 struct Variant {
   Layout layout;
   JobSettings settings;
   std::string words;
 };
 
+// The layout with another recomputation; settings of earlier recomputations are removed.
 Variant with_recompute(const RefinedLayout& of, const Recomputation& recompute, std::string words) {
   Variant variant{of.layout, of.settings, std::move(words)};
   variant.layout.layer.recompute = recompute;
@@ -84,7 +90,7 @@ Variant with_recompute(const RefinedLayout& of, const Recomputation& recompute, 
   return variant;
 }
 
-// In place of full recomputation, where Megatron-LM has flags for them.
+// Alternatives to full recomputation that Megatron-LM has flags for; empty for other frameworks.
 std::vector<Variant> module_variants(const RefinedLayout& of, const Transformer& model) {
   std::vector<Variant> all;
   if (!rule_of(of.layout).search.has_megatron_flags || of.layout.layer.recompute.kind != Recompute::full)
@@ -127,6 +133,7 @@ Result<double> LayoutRefiner::bound_us(const LayoutPoint& point) {
     sum_us += stage.compute_us;
     most_us = std::max(most_us, stage.compute_us);
   }
+  // Mean over maximum of the stage times: the factor by which equal stages would shorten the step.
   const double even = sum_us / std::max(1e-9, most_us * static_cast<double>(p.times.stages.size()));
   const auto exposed = [&](GroupKind kind) { return p.shares.exposed_us[static_cast<std::size_t>(kind)]; };
   return even * (p.step.time.value() - exposed(GroupKind::tensor) - exposed(GroupKind::expert) -
@@ -149,7 +156,7 @@ Result<RefinedLayout> LayoutRefiner::refined(const RankedLayout& ranked) {
 }
 
 Result<RefinedLayout> LayoutRefiner::searched(const RankedLayout& ranked, RefinedLayout quick) {
-  // How many recomputations are followed: those that are fastest as they are, then those that end fastest.
+  // The number of recomputations followed: first the fastest before other choices, then the fastest after them.
   constexpr std::size_t kSettled = 8, kSets = 3;
   const auto by_time = [](const RefinedLayout& a, const RefinedLayout& b) { return us_of(a) < us_of(b); };
   stages_seen_.clear();
@@ -161,13 +168,13 @@ Result<RefinedLayout> LayoutRefiner::searched(const RankedLayout& ranked, Refine
     RefinedLayout end = one;
     STEPCAST_TRY(settle(end));
     if (!suffices(end.memory.verdict, quick)) continue;
-    // The stages that fit what is chosen stand under the sets.
+    // Sets of choices start from the stages that fit the chosen settings.
     one.layout.pipeline.layers_per_stage = end.layout.pipeline.layers_per_stage;
     one.settings.virtual_stages = end.settings.virtual_stages;
     one.settings.pipeline_layout = end.settings.pipeline_layout;
     for (const std::string& words : end.changes)
       if (words.starts_with("stages ")) one.changes.push_back(words);
-    one.step = end.step;  // for the order
+    one.step = end.step;  // for the sorting below
     one.memory = ranked.memory;
     settled.push_back(std::move(one));
     if (us_of(end) < us_of(quick)) {
@@ -198,7 +205,7 @@ std::optional<LayoutRefiner::Look> LayoutRefiner::look(const Layout& layout) {
   return Look{steps_.predict(*step, layout), std::move(*memory)};
 }
 
-// With what frees memory, which comes before what fills it.
+// The layout after the choices that free memory; they precede those that use it.
 RefinedLayout LayoutRefiner::start_of(const RankedLayout& ranked) {
   RefinedLayout start;
   start.layout = ranked.layout;
@@ -218,7 +225,7 @@ RefinedLayout LayoutRefiner::start_of(const RankedLayout& ranked) {
   return start;
 }
 
-// Takes the change if it is faster and fits; of what does not fit yet, if it needs less.
+// Accepts the variant if it is faster by `least_gain` and fits. If nothing has fit yet, less memory is an improvement.
 bool LayoutRefiner::takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings,
                           std::string words, double least_gain) {
   std::optional<Look> seen = look(layout);
@@ -237,14 +244,14 @@ bool LayoutRefiner::takes(RefinedLayout& best, const Layout& layout, const JobSe
   return true;
 }
 
-// One of several, in place of the one that was taken behind the first `n` changes.
+// Tries one of several exclusive variants. If accepted, it replaces the one accepted after the first `n` changes.
 void LayoutRefiner::takes_instead(RefinedLayout& best, std::size_t n, const Layout& layout,
                                   const JobSettings& settings, std::string words, double least_gain) {
   if (takes(best, layout, settings, std::move(words), least_gain) && best.changes.size() > n + 1)
     best.changes.erase(best.changes.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
-// The best stages of the layout, in place of those that it has.
+// Tries the best division of layers among stages.
 Status LayoutRefiner::balance(RefinedLayout& best) {
   if (best.layout.degrees.pipeline < 2) return Ok{};
   STEPCAST_ASSIGN(const PricedStep step, steps_.price(model_, best.layout));
@@ -252,7 +259,7 @@ Status LayoutRefiner::balance(RefinedLayout& best) {
   if (stages.empty()) return Ok{};
   deal(best, stages);
   see(stages);
-  // Which chunks between the ends have a layer more is a tie, of which the schedule makes a difference.
+  // Which inner chunks have one more layer is a tie of the balance, but matters for the schedule: both orders are seen.
   std::sort(stages.begin() + 1, stages.end() - 1);
   see(stages);
   std::reverse(stages.begin() + 1, stages.end() - 1);
@@ -260,10 +267,12 @@ Status LayoutRefiner::balance(RefinedLayout& best) {
   return Ok{};
 }
 
+// Remembers a division of layers for later trials.
 void LayoutRefiner::see(const std::vector<std::int64_t>& stages) {
   if (std::ranges::find(stages_seen_, stages) == stages_seen_.end()) stages_seen_.push_back(stages);
 }
 
+// Tries a division of layers; if accepted, it replaces an earlier one in the list of changes.
 void LayoutRefiner::deal(RefinedLayout& best, const std::vector<std::int64_t>& stages) {
   if (stages == best.layout.pipeline.layers_per_stage) return;
   Layout layout = best.layout;
@@ -277,13 +286,14 @@ void LayoutRefiner::deal(RefinedLayout& best, const std::vector<std::int64_t>& s
   if (before != best.changes.end() - 1) best.changes.erase(before);
 }
 
-// Full recomputation of the first layers of a chunk, as few as fit, where nobody says that it is full.
+// Full recomputation of only the first layers of a chunk: the fewest that fit. Skipped if the user asked for full
+// recomputation.
 Status LayoutRefiner::recompute_fewer(RefinedLayout& best) {
   if (best.layout.layer.recompute.kind != Recompute::full || said_.recompute == Recompute::full) return Ok{};
   const std::vector<StageChunk> chunks = stage_chunks(model_, best.layout);
   std::int64_t most = 0;
   for (const StageChunk& chunk : chunks) most = std::max(most, chunk.n_layers);
-  // Memory falls with every layer that is recomputed: the fewest that fit.
+  // Memory falls with every recomputed layer: bisection finds the fewest that fit.
   std::int64_t low = 0, high = most;
   while (low + 1 < high) {
     const std::int64_t middle = (low + high) / 2;
@@ -302,7 +312,7 @@ Status LayoutRefiner::recompute_fewer(RefinedLayout& best) {
   return Ok{};
 }
 
-// Parts of a layer instead of all of it: each set that fits is tried.
+// Tries each set of modules instead of full recomputation of layers.
 void LayoutRefiner::recompute_modules(RefinedLayout& best) {
   if (said_.recompute == Recompute::full) return;
   const std::size_t n = best.changes.size();
@@ -310,7 +320,7 @@ void LayoutRefiner::recompute_modules(RefinedLayout& best) {
     takes_instead(best, n, variant.layout, variant.settings, std::move(variant.words), kWorthIt);
 }
 
-// The fastest of what one choice of the recipe can be.
+// Tries all values of one choice of the recipe and keeps the fastest.
 void LayoutRefiner::vary(RefinedLayout& best, const RecipeDimension& dimension) {
   if (!dimension.is_open(said_) || !dimension.applies(best.layout, model_, device_)) return;
   const bool needs_room = dimension.room == Room::needs;
@@ -325,7 +335,7 @@ void LayoutRefiner::vary(RefinedLayout& best, const RecipeDimension& dimension) 
   }
 }
 
-// Stages, the choices of the recipe one after the other, and stages again: layers take another time now.
+// Balances stages, tries the recipe choices one by one, and balances again because the layers now take other times.
 Status LayoutRefiner::settle(RefinedLayout& best) {
   STEPCAST_TRY(balance(best));
   const std::size_t n = best.changes.size();
@@ -334,7 +344,7 @@ Status LayoutRefiner::settle(RefinedLayout& best) {
   return best.changes.size() == n ? Status{Ok{}} : balance(best);
 }
 
-// The best stages with each choice of the recipe: what is even with all of them together may be slower.
+// Collects the best stages for each recipe choice alone: the stages balanced for all choices together may be slower.
 Status LayoutRefiner::see_stages(const RefinedLayout& start) {
   for (const RecipeDimension& one : recipe_dimensions()) {
     if (!one.is_open(said_) || !one.applies(start.layout, model_, device_)) continue;
@@ -347,9 +357,9 @@ Status LayoutRefiner::see_stages(const RefinedLayout& start) {
   return Ok{};
 }
 
-// The layout with every recomputation that fits, or nearly does: choices of the recipe and uneven stages may free the rest.
+// The layout with every recomputation that fits or nearly fits; recipe choices and uneven stages may free the missing memory.
 Result<std::vector<RefinedLayout>> LayoutRefiner::recomputations(const RefinedLayout& start) {
-  constexpr double kNearly = 0.1;  // of the memory
+  constexpr double kNearly = 0.1;  // share of the memory
   std::vector<RefinedLayout> all{start};
   if (start.layout.layer.recompute.kind != Recompute::full || said_.recompute == Recompute::full) return all;
   RefinedLayout fewer = start;
@@ -374,8 +384,8 @@ Result<std::vector<RefinedLayout>> LayoutRefiner::recomputations(const RefinedLa
   return all;
 }
 
-// The fastest sets of the recipe's choices on a layout, of those that fit. Every choice that takes memory that is not counted
-// has to be worth its words.
+// The fastest sets of recipe choices that fit, at most kMost. Every choice with uncounted memory must gain at least
+// kWorthItsWords. Enumerates all subsets recursively.
 std::vector<RefinedLayout> LayoutRefiner::best_sets(const RefinedLayout& bare) {
   constexpr std::size_t kMost = 2;
   std::vector<std::pair<double, RefinedLayout>> best;

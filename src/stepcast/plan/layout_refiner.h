@@ -1,11 +1,11 @@
-// One layout with what the lists of a space do not hold: fewer recomputed layers or modules, uneven stages, the choices of a
+// Refines one layout beyond the lists of a search space: fewer recomputed layers or modules, uneven stages, the choices of a
 // recipe (recipe_dimensions.h).
 //
 //   LayoutRefiner refiner{prototypes, steps, options};
 //   STEPCAST_ASSIGN(RefinedLayout quick, refiner.refined(ranked));
 //   STEPCAST_ASSIGN(RefinedLayout best, refiner.searched(ranked, quick));  // never slower than `quick`
 //
-// Not for two threads at once.
+// Not thread-safe: use one refiner per thread.
 #pragma once
 
 #include <cstddef>
@@ -22,31 +22,35 @@
 
 namespace stepcast {
 
+// Keeps references to the prototypes and options, which must outlive it.
 class LayoutRefiner {
  public:
   LayoutRefiner(const LayoutPrototypes& prototypes, const StepModel& steps, const RefinementOptions& options);
 
-  // The step of the layout if refinement did all that it can: no recomputation, the leanest of every choice of the recipe,
-  // no exposed communication inside layers, stages of equal length.
+  // Lower bound in us of the step after refinement: no recomputation, the leanest value of every open recipe choice, no exposed
+  // communication inside layers, stages of equal length.
   Result<double> bound_us(const LayoutPoint& point);
 
+  // The full forecast of priced[rank].
   Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank);
 
-  // One choice after the other, each kept if the step gets faster and still fits: some 20 prices.
+  // Greedy: tries one choice at a time and keeps it if the step gets faster and fits. About 20 prices.
   Result<RefinedLayout> refined(const RankedLayout& ranked);
 
-  // Sets of choices: settings that help only together, or that make room for others. Every recomputation, with every set
-  // of the recipe's choices for the best of them: some 300 prices. Returns `quick` where none is faster.
+  // Tries sets of choices, which find settings that help only together or that free memory for others. Combines every
+  // recomputation with every set of recipe choices for the best of them. About 300 prices. Returns `quick` if none is faster.
   Result<RefinedLayout> searched(const RankedLayout& ranked, RefinedLayout quick);
 
  private:
+  // A forecast of a layout.
   struct Look {
     StepPrediction step;
     MemoryForecast memory;
   };
-  // Nothing: it cannot run.
+  // Empty: the layout cannot run.
   std::optional<Look> look(const Layout& layout);
   RefinedLayout start_of(const RankedLayout& ranked);
+  // Accepts a variant if it fits and is faster by the share `least_gain`. The helpers below try one kind of change each.
   bool takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings, std::string words,
              double least_gain);
   void takes_instead(RefinedLayout& best, std::size_t n, const Layout& layout, const JobSettings& settings,
@@ -69,7 +73,7 @@ class LayoutRefiner {
   Bytes memory_;
   const JobSettings& said_;
   const std::vector<Recompute>& recomputations_;
-  std::vector<std::vector<std::int64_t>> stages_seen_;  // of the layout at hand
+  std::vector<std::vector<std::int64_t>> stages_seen_;  // divisions of layers tried for the current layout
 };
 
 }  // namespace stepcast

@@ -18,20 +18,22 @@ LayoutVerdict refused(std::string reason, std::string example = {}, std::string 
 }
 LayoutVerdict same(std::string reason) { return {Kind::same, std::move(reason), {}, {}}; }
 
-// "problem; advice" of an Error in two.
+// Splits an Error of the form "problem; advice" into reason and cure.
 LayoutVerdict refused_by(const Error& error) {
   std::string message = error.message();
   if (const std::size_t colon = message.find(": "); colon < 40)
-    message.erase(0, colon + 2);  // which field: the sentence says it again
+    message.erase(0, colon + 2);  // the field name; the sentence repeats it
   const std::size_t advice = message.find("; ");
   if (advice == std::string::npos) return refused(std::move(message));
   return refused(message.substr(0, advice), {}, message.substr(advice + 2));
 }
 
+// Micro-batches of one step per data-parallel rank.
 std::int64_t micro_batches(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
   return prototypes.global_batch() / (std::int64_t{point.micro_batch} * point.data);
 }
 
+// The multiples of `step` around `wanted`, as text: "96 or 128".
 std::string nearest_multiples(std::int64_t step, std::int64_t wanted) {
   const std::int64_t below = wanted / step * step;
   return below == 0 ? std::to_string(step) : fmt::format("{} or {}", below, below + step);
@@ -78,6 +80,7 @@ LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prot
                    fmt::format("{} sequences on {} data-parallel ranks", batch, point.data),
                    fmt::format("--gbs {}", step));
   }
+  // Limit that keeps schedules small enough to evaluate.
   constexpr std::int64_t kMost = 8192;
   if (batch / step > kMost) {
     return refused(fmt::format("more than {} micro-batches per step", kMost),
@@ -145,13 +148,13 @@ LayoutVerdict check_layers(const LayoutPoint& point, const LayoutSpace& space,
 LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
                              const LayoutPrototypes& prototypes) {
   const DataSharding& sharding = point.sharding;
-  // Experts that are split less than other tensors are held by several tensor-parallel ranks.
+  // Experts with a smaller tensor-parallel degree are replicated over several tensor-parallel ranks, which can share them.
   const std::int64_t expert_tensor = point.expert_tensor == 0 ? point.tensor : point.expert_tensor;
   const std::int64_t ranks = std::int64_t{point.data} * point.context;
   const bool shares_experts = prototypes.model().moe && ranks * point.tensor > expert_tensor * point.expert;
   if (ranks == 1 && !shares_experts) {
     if (sharding == space.shardings.front() && sharding.nodes == 0) return {};
-    // FSDP has its own copies of weights and gradients even on one rank.
+    // FSDP keeps extra copies of weights and gradients even on one rank.
     if (sharding.kind == Sharding::zero3) return refused("sharded weights without data-parallel ranks");
     return same("sharding without data-parallel ranks");
   }

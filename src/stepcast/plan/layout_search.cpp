@@ -19,9 +19,12 @@
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
+// Search: units of one choice of type, tensor, context and expert degrees run in parallel. Each thread has its own Searcher,
+// which keeps its priced layers. Loops nest from the degrees to the sharding, and a rule that rejects a point counts all
+// layouts below it at once. Times of schedules are evaluated in batches.
 namespace {
 
-// Reasons and how often they hold.
+// Reasons of rejected layouts with their counts.
 class Tally {
  public:
   void add(LayoutVerdict verdict, std::uint64_t count) {
@@ -51,17 +54,20 @@ class Tally {
   std::map<std::string, LayoutRejection> reasons_;
 };
 
-// Layouts that need too much memory, by the largest part of it; of each the one that misses least.
+// Layouts that exceed the memory by the largest part of their memory, with the one that exceeds it least.
 struct Excess {
   std::uint64_t count = 0;
   double over_bytes = 0, part_bytes = 0;
   std::uint32_t stage = 0;
   LayoutPoint point;
 };
+// Names of the parts of memory, in the order of the array in add_excess().
 constexpr std::array<std::string_view, 6> kParts = {"weights",     "gradients",      "optimizer states",
                                                     "activations", "working memory", "communication buffers"};
 using Excesses = std::array<Excess, kParts.size()>;
 
+// Adds the count and keeps the layout with the smaller excess. Ties are broken by the point, so the order of threads has no
+// effect.
 void add(Excess& to, const Excess& excess) {
   const bool is_nearer =
       to.count == 0 || std::tie(excess.over_bytes, excess.point) < std::tie(to.over_bytes, to.point);
@@ -79,7 +85,7 @@ void add_excess(Excesses& excesses, const MemoryForecast& memory, const LayoutPo
   add(excesses[largest], {1, -memory.margin().value(), parts[largest], memory.worst_stage, point});
 }
 
-// What one unit of work found.
+// The result of one unit of work.
 struct Part {
   std::vector<PricedLayout> priced;
   Tally rejections, same;
@@ -87,8 +93,8 @@ struct Part {
   Excesses excesses;
 };
 
-// All layouts of one choice of type, tensor, context and expert degrees: their layers are few, and each is priced
-// once.
+// Searches all layouts of one choice of type, tensor, context and expert degrees. They have few distinct layers, and each
+// layer is priced once.
 class Searcher {
  public:
   Searcher(const LayoutSpace& space, const LayoutPrototypes& prototypes, StepWorker steps, Bytes memory)
@@ -102,7 +108,7 @@ class Searcher {
     }
   }
 
-  // The times of the layouts that wait for theirs: of many at once, so that there are several of each pipeline.
+  // Computes the times of all waiting layouts in one batch, so that it contains several schedules of each pipeline shape.
   void evaluate() {
     std::vector<const StepSchedule*> schedules;
     for (const Waiting& one : waiting_) schedules.push_back(one.schedule.get());
@@ -117,7 +123,7 @@ class Searcher {
   }
 
  private:
-  // True if such layouts are not to be priced.
+  // Records a rejection or duplicate of `count` layouts. Returns false for layouts that must be priced.
   bool counted(LayoutVerdict verdict, std::uint64_t count) {
     if (verdict.kind == LayoutVerdict::Kind::runs) return false;
     const bool is_same = verdict.kind == LayoutVerdict::Kind::same;
@@ -126,6 +132,7 @@ class Searcher {
     return true;
   }
 
+  // Loops over micro-batches and schedules for fixed degrees.
   void below_degrees(LayoutPoint point) {
     const std::uint64_t below_batch = space_.below_degrees() / space_.micro_batch.size();
     const std::uint64_t below_form = below_batch / space_.forms.size();
@@ -140,14 +147,15 @@ class Searcher {
     }
   }
 
+  // Loops over recomputation, sequence parallelism and sharding for a fixed schedule.
   void below_form_of(LayoutPoint point) {
-    if (is_stop_requested()) return;  // parallel_for says it
+    if (is_stop_requested()) return;  // parallel_for reports it
     for (const Recompute recompute : space_.recomputations) {
       for (const bool sequence_parallel : space_.sequence_parallel) {
         point.recompute = recompute;
         point.sequence_parallel = sequence_parallel;
         if (counted(check_layers(point, space_, prototypes_), space_.shardings.size())) continue;
-        // Layers add up their gradients unless weights are sharded: two kinds of steps.
+        // Sharded weights change gradient accumulation in the layers, so there are two kinds of steps to price.
         is_begun_ = is_finished_ = false;
         for (const bool shards_weights : {false, true}) {
           is_begun_ = is_finished_ = false;
@@ -161,12 +169,15 @@ class Searcher {
     }
   }
 
+  // Prices one layout; errors count as rejections.
   void one(const LayoutPoint& point) {
     if (is_stop_requested()) return;
     if (const Status status = price(point); !status.ok())
       counted({LayoutVerdict::Kind::refused, status.error().message(), {}, {}}, 1);
   }
 
+  // Prices a layout if it fits. Consecutive layouts that differ only in sharding share the priced step: begin() runs once, and
+  // finish() once for the first layout that fits.
   Status price(const LayoutPoint& point) {
     const Transformer& model = prototypes_.model();
     prototypes_.layout(point, layout_);
@@ -185,7 +196,7 @@ class Searcher {
     if (!is_finished_) {
       STEPCAST_TRY(steps_.finish(model, layout_, step_));
       is_finished_ = true;
-      // It was begun for another sharding, which did not fit.
+      // The step was begun for another sharding, which did not fit.
       if (begun_for_ != point.sharding) STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
     } else {
       STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
@@ -209,20 +220,20 @@ class Searcher {
   Layout layout_;
   PricedStep step_;
   std::vector<ChunkActivations> kept_;  // of step_
-  // Layouts whose times are not known yet.
+  // A layout without a computed time, at part->priced[place].
   struct Waiting {
     Part* part = nullptr;
     std::size_t place = 0;
-    std::unique_ptr<StepSchedule> schedule;  // what says them
+    std::unique_ptr<StepSchedule> schedule;  // its schedule
   };
   std::vector<Waiting> waiting_;
   std::map<std::size_t, std::vector<std::unique_ptr<StepSchedule>>>
-      free_;  // of so many chunks, for their memory
+      free_;  // [number of chunks] unused schedules, kept for their memory
   bool is_begun_ = false, is_finished_ = false;
   DataSharding begun_for_;
 };
 
-// One searcher per thread, each with what it has priced already.
+// Lends one searcher to each thread at a time, together with everything it has priced.
 class Searchers {
  public:
   Searchers(const LayoutSpace& space, const LayoutPrototypes& prototypes, const StepModel& steps,
@@ -235,7 +246,7 @@ class Searchers {
     const std::scoped_lock lock{mutex_};
     free_.push_back(std::move(searcher));
   }
-  // When all have been searched.
+  // Evaluates the remaining layouts. Call after all searches.
   Status finish() {
     return parallel_for(free_.size(), options_.threads, [&](std::size_t i) -> Status {
       free_[i]->evaluate();
@@ -264,7 +275,7 @@ class Searchers {
   std::vector<std::unique_ptr<Searcher>> free_;
 };
 
-// Types, tensor, context and expert degrees.
+// Units of work: all combinations of type, tensor, context and expert degrees.
 std::vector<LayoutPoint> units_of(const LayoutSpace& space) {
   std::vector<LayoutPoint> units;
   LayoutPoint point;
@@ -287,7 +298,7 @@ std::vector<LayoutPoint> units_of(const LayoutSpace& space) {
   return units;
 }
 
-// What changes a layout so that it needs less, the smallest change first.
+// Changes of a layout that reduce its memory, smallest change first.
 std::vector<LayoutPoint> with_less_memory(const LayoutPoint& point, const LayoutSpace& space) {
   std::vector<LayoutPoint> all;
   const auto add = [&](auto change) {
@@ -311,11 +322,13 @@ std::vector<LayoutPoint> with_less_memory(const LayoutPoint& point, const Layout
   return all;
 }
 
+// Bytes for messages, in MiB or GiB.
 std::string gib(double bytes) {
   return bytes < 0.1 * kGiB ? fmt::format("{:.0f} MiB", bytes / kMiB)
                             : fmt::format("{:.1f} GiB", bytes / kGiB);
 }
 
+// One rejection per largest part of memory, with the smallest change to a layout that fits.
 std::vector<LayoutRejection> too_large(const Excesses& excesses, const LayoutSpace& space,
                                        const std::vector<PricedLayout>& priced) {
   std::map<LayoutPoint, double> known;

@@ -1,12 +1,12 @@
-// Every layout of a space: refused for a reason, the same as another, too large for the memory, or priced.
+// Classifies every layout of a space: invalid, a duplicate of another, too large for the memory, or priced.
 //
 //   STEPCAST_ASSIGN(const SearchedLayouts found, search_layouts(space, prototypes, platform, {.memory = memory}));
-//   found.priced.front()     // the fastest; all that fit are there, in ascending order
-//   found.rejections         // why the others are not, by number
+//   found.priced.front()     // the fastest; all layouts that fit are listed, in ascending order
+//   found.rejections         // reasons of the others, most frequent first
 //
-// Nothing is left out by a guess: what is refused cannot run, or not with the framework; what is passed over as the
-// same computes and communicates as another one of the space does; all others that fit are priced. Every layout of
-// the space is counted once: size = refused + same + too large + priced. The result does not depend on the threads.
+// Nothing is skipped by heuristics. Invalid layouts cannot run, at least not with the framework. Duplicates compute and
+// communicate the same as another layout of the space. All other layouts that fit are priced. Every layout is counted once:
+// size = refused + same + too large + priced. The result does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -24,38 +24,41 @@ namespace stepcast {
 
 class StepModel;
 
+// A layout that fits, with its forecast.
 struct PricedLayout {
   LayoutPoint point;
   double step_us = 0;
-  double peak_bytes = 0;  // of the worst stage
+  double peak_bytes = 0;  // peak memory of the worst stage
 };
 
-// Layouts that were not priced, for one reason.
+// Layouts rejected for one reason.
 struct LayoutRejection {
   std::string reason;   // "n_heads 40 is not divisible by tensor_parallel 16"
-  std::string example;  // of the layout that misses least, or that came first; may be empty
-  std::string cure;     // the nearest change that makes it run; empty: none is known
+  std::string example;  // from the layout closest to running, or the first one; may be empty
+  std::string cure;     // the smallest change that makes it run; empty: unknown
   std::uint64_t count = 0;
-  bool is_of_degrees = false;  // its degrees are not those of so many GPUs
+  bool is_of_degrees = false;  // the degrees do not divide the number of GPUs
 };
 
+// Inputs of a search besides the space.
 struct LayoutSearchOptions {
-  Bytes memory;          // of a GPU
+  Bytes memory;          // memory per GPU
   unsigned threads = 0;  // 0: one per hardware thread
   StepAssumptions assumptions;
-  const StepModel* steps = nullptr;  // of the platform, that keeps what is priced; nothing: its own
+  const StepModel* steps = nullptr;  // model of the platform with cached prices; null: a new one
 };
 
+// All layouts of the space by result.
 struct SearchedLayouts {
   std::vector<PricedLayout> priced;         // ascending in time
-  std::vector<LayoutRejection> rejections;  // that cannot run; most frequent first
-  std::vector<LayoutRejection> same;        // that are another layout of the space
+  std::vector<LayoutRejection> rejections;  // cannot run; most frequent first
+  std::vector<LayoutRejection> same;        // duplicates of another layout of the space
   std::vector<LayoutRejection> too_large;   // by the largest part of their memory
   std::uint64_t n_rejected = 0, n_same = 0, n_too_large = 0;
   [[nodiscard]] std::uint64_t n_layouts() const { return n_rejected + n_same + n_too_large + priced.size(); }
 };
 
-// Errors: those of the platform. A space without a layout that fits is no error: `priced` is empty.
+// Errors: those of the platform. A space without a layout that fits is not an error: `priced` is then empty.
 [[nodiscard]] Result<SearchedLayouts> search_layouts(const LayoutSpace& space,
                                                      const LayoutPrototypes& prototypes,
                                                      const Platform& platform,

@@ -14,15 +14,16 @@ namespace {
 
 using List = std::vector<std::int32_t>;
 
-// Racks of 72 GPUs are one node, too; nobody splits a product over more.
+// Limits of the usual lists. Nodes of 72 GPUs (racks) exist, but tensor parallelism over more than 16 GPUs is not used.
 constexpr std::int64_t kMostTensor = 16;
 constexpr std::int64_t kMostContext = 64, kFewestTokensPerRank = 1024;
 constexpr std::int64_t kMostExpert = 256, kMostMicroBatch = 16;
 constexpr std::int64_t kMostMicroBatchOfNetwork = 1024;  // images, or pairs of texts
-// Up to so many chunks a stage are looked for before uneven ones are.
+// Uneven chunks are considered only if no number of chunks up to this divides evenly.
 constexpr std::int64_t kMostEvenChunks = 16;
 constexpr std::int64_t kMostDegree = 1'000'000;
 
+// All divisors of `n` up to `most`, ascending.
 List divisors(std::int64_t n, std::int64_t most) {
   List list;
   for (std::int64_t d = 1; d <= std::min(n, most); ++d)
@@ -30,13 +31,14 @@ List divisors(std::int64_t n, std::int64_t most) {
   return list;
 }
 
+// 1, 2, 4, ... up to `most`.
 List powers_of_two(std::int64_t most) {
   List list;
   for (std::int64_t d = 1; d <= most; d *= 2) list.push_back(static_cast<std::int32_t>(d));
   return list;
 }
 
-// Ascending, each once.
+// The given values, sorted and without duplicates. Error: a value outside the limits, or none at all.
 Result<List> checked(std::string_view flag, const std::vector<std::int64_t>& given,
                      std::int64_t smallest = 1) {
   List list;
@@ -54,6 +56,7 @@ Result<List> checked(std::string_view flag, const std::vector<std::int64_t>& giv
   return list;
 }
 
+// Sets `list` to the given values if there are any, else to the usual ones.
 Status fill(List& list, std::string_view flag, const std::optional<std::vector<std::int64_t>>& given,
             List usual, std::int64_t smallest = 1) {
   if (!given) {
@@ -64,7 +67,7 @@ Status fill(List& list, std::string_view flag, const std::optional<std::vector<s
   return Ok{};
 }
 
-// A restriction that no layout of so many GPUs can keep to.
+// Error: no degree of the list divides the number of GPUs.
 Status check_divides(std::string_view flag, const List& list, std::int64_t n_gpus) {
   if (std::ranges::any_of(list, [&](std::int32_t d) { return n_gpus % d == 0; })) return Ok{};
   return Error::at("", std::string{flag})
@@ -73,7 +76,7 @@ Status check_divides(std::string_view flag, const List& list, std::int64_t n_gpu
       .advice("change the list or the number of GPUs");
 }
 
-// Hybrid sharding over more nodes than there are.
+// Error: hybrid sharding over at least as many nodes as the job has.
 Status check_nodes(const std::vector<DataSharding>& shardings, const SpaceOf& of) {
   const std::int64_t nodes = (of.n_gpus + of.gpus_per_node - 1) / of.gpus_per_node;
   const auto has_nodes = [&](const DataSharding& s) { return s.nodes < std::max<std::int64_t>(2, nodes); };
@@ -85,7 +88,7 @@ Status check_nodes(const std::vector<DataSharding>& shardings, const SpaceOf& of
       .advice("--sharding zero3 shards over all ranks");
 }
 
-// Chunks of a stage into which the layers of some pipeline divide, alone or with embedding and output as one each.
+// Numbers of chunks per stage for which the layers of some pipeline can be divided; see divides_into_chunks().
 List usual_virtual_stages(const Transformer& model, const List& pipelines) {
   List list;
   for (std::int32_t v = 2; 2 * v <= model.n_layers; ++v) {
@@ -96,6 +99,7 @@ List usual_virtual_stages(const Transformer& model, const List& pipelines) {
   return list;
 }
 
+// The kinds of sharding that the rule of the framework lists for a search.
 std::vector<DataSharding> usual_shardings(const SpaceOf& of) {
   std::vector<DataSharding> all;
   for (const SearchedSharding& s : *rule_of(of.framework).sharding.searched)
@@ -103,7 +107,8 @@ std::vector<DataSharding> usual_shardings(const SpaceOf& of) {
   return all;
 }
 
-// Software whose configurations recompute does, more of it where memory asks for it; --recompute says what else is tried.
+// Frameworks with recomputation in their default configuration: that kind, and full recomputation to save more memory. Other
+// kinds are tried only with --recompute.
 std::vector<Recompute> usual_recomputations(Framework framework) {
   const Recompute usual = rule_of(framework).layers.recompute;
   if (usual == Recompute::none) return {Recompute::none, Recompute::selective, Recompute::full};
@@ -113,7 +118,7 @@ std::vector<Recompute> usual_recomputations(Framework framework) {
 
 std::string words(const List& list) { return fmt::format("{}", fmt::join(list, ", ")); }
 
-// Of chunks of uneven length the longest is at most so much above the mean. Assumed.
+// Largest ratio of the longest uneven chunk to the mean. Assumed.
 constexpr double kMostUneven = 1.05;
 
 }  // namespace
@@ -184,7 +189,7 @@ std::vector<std::pair<std::string, std::string>> LayoutSpace::lines() const {
 
 namespace {
 
-// A network has no layers to deal out or to recompute (layout_check.h).
+// Networks without uniform layers support no pipeline and no recomputation (layout_check.h), so these lists shrink to one value.
 LayoutRestrictions of_network(const Transformer& model, const Device& device, LayoutRestrictions said) {
   if (!model.network) return said;
   const auto only = [](auto& list, auto value) {
@@ -192,7 +197,8 @@ LayoutRestrictions of_network(const Transformer& model, const Device& device, La
   };
   if (takes_images(model.network.get())) {
     only(said.tensor, std::int64_t{1});
-    // Weights, gradients and states of Adam in mixed precision; DistributedDataParallel copies what is small.
+    // Bytes per parameter for weights, gradients and Adam states in mixed precision. Models below this share of the memory are
+    // replicated, as by DistributedDataParallel.
     constexpr double kBytesOfParameter = 16, kSmall = 0.25;
     const bool is_small =
         kBytesOfParameter * as_double(parameter_count(model).total()) < kSmall * device.memory_size.value();

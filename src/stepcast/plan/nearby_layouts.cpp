@@ -40,7 +40,7 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
                                     words.unknown.end());
   }
   JobSettings& s = running.job.settings;
-  // The model is known, with all that the file says of it.
+  // The file already determined the model, so settings of its dimensions are removed.
   s.n_layers.reset();
   setting_groups::kOfDegrees.each([&](auto member) { (s.*member).reset(); });
   const Precision& precision = resolved.layout.layer.precision;
@@ -48,10 +48,10 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
   s.dtype = narrow ? precision.other : precision.compute;
   s.global_batch_sequences = resolved.layout.batch.global_batch_sequences;
   s.seq_len_tokens = resolved.layout.batch.seq_len_tokens;
-  // Flags that a layout needs besides its degrees stay as they are.
+  // Overlap flags are not searched and stay unchanged.
   s.overlap_gradient_reduce = resolved.layout.sharding.overlap_gradient_reduce;
   s.overlap_parameter_gather = resolved.layout.sharding.overlap_parameter_gather;
-  // These are what is searched; what was said beside the file restricts it.
+  // Searched settings: those of the file are dropped, and only those given in addition restrict the search.
   const auto as_given = [&](auto member) { s.*member = given.settings.*member; };
   setting_groups::kSearched.each(as_given);
   setting_groups::kOfSearched.each(as_given);

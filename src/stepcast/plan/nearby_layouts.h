@@ -1,4 +1,4 @@
-// Better layouts near the one that runs now: people do not start from scratch.
+// Finds better layouts with few changes from the layout of a running job.
 #pragma once
 
 #include <filesystem>
@@ -14,22 +14,21 @@
 
 namespace stepcast {
 
-// A run that is described by a file: a launch script of Megatron-LM, a TorchTitan config (.toml) or a DeepSpeed config
-// (.json).
+// A run described by a file: a Megatron-LM launch script, a TorchTitan config (.toml) or a DeepSpeed config (.json).
 struct RunningLayout {
-  Job job;        // to plan with: the model, the batch, and what else the file says
-  Layout layout;  // as it runs now
+  Job job;        // for the planner: the model, the batch and the other settings of the file
+  Layout layout;  // the current layout
   Transformer model;
   std::optional<std::int64_t> n_gpus;
 };
-// `given` holds against the file. Errors: those of resolve().
+// Settings of `given` override the file. Errors: those of resolve().
 [[nodiscard]] Result<RunningLayout> read_running_layout(const std::filesystem::path& file, const Job& given);
 
-// The point of a layout; nodes of hybrid sharding rounded to whole ones.
+// The search point of a layout. Groups of hybrid sharding are rounded to whole nodes.
 [[nodiscard]] LayoutPoint point_of(const Layout& layout, std::int64_t gpus_per_node);
 
-// The fastest of `priced` (ascending) that differ from `from` in at most 1, 2, 3 choices (n_changes), where each is
-// faster than those with fewer; and the fastest of all.
+// The fastest of `priced` (ascending in time) with at most 1, 2, 3 changes from `from` (n_changes()), as far as each is faster
+// than those with fewer changes, and the fastest of all.
 struct NearbyLayout {
   int changes = 0;
   PricedLayout layout;
@@ -37,14 +36,14 @@ struct NearbyLayout {
 [[nodiscard]] std::vector<NearbyLayout> nearby_layouts(const std::vector<PricedLayout>& priced,
                                                        const LayoutPoint& from);
 
-// What runs now beside what was found.
+// The current layout and its faster neighbours.
 struct LayoutNow {
   LayoutPoint point;
   double step_us = 0;
-  std::string why_not;               // not empty: it has no time, as it cannot run on this machine
-  std::vector<NearbyLayout> nearby;  // those that are faster
+  std::string why_not;  // why it cannot run on this machine, so that it has no time; empty: it runs
+  std::vector<NearbyLayout> nearby;  // faster layouts
 };
-// Priced as the plan was.
+// Priced with the assumptions of the plan.
 [[nodiscard]] LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan,
                                    const Platform& platform);
 

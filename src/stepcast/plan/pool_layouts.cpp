@@ -23,16 +23,19 @@
 namespace stepcast {
 namespace {
 
+// True if the layout of the job is searched.
 bool is_open(const PoolLayoutsRequest& request) {
   return request.completes || leaves_layout_open(request.job);
 }
 
+// True if the pools contain whole stages or whole replicas of the layout.
 bool keeps_parts_whole(const Transformer& model, const Layout& layout, std::span<const std::int64_t> gpus) {
   const WholeParts whole = whole_parts(model, layout, gpus);
   return whole.stages || whole.replicas;
 }
 
-// What a search on the platform of each pool finds for all GPUs, beyond what the job says.
+// Settings beyond the job from searches for all GPUs on each distinct platform: refined layouts first, then the fastest of
+// each choice of degrees. `failed`: the first error.
 std::vector<JobSettings> searched(const PoolLayoutsRequest& request, std::span<const SplitPool> pools,
                                   std::span<const std::int64_t> gpus, std::optional<Error>& failed) {
   constexpr std::size_t kMostOfDegrees = 2, kMostOfPlatform = 48;
@@ -76,8 +79,9 @@ std::vector<JobSettings> searched(const PoolLayoutsRequest& request, std::span<c
   return all;
 }
 
-// Every combination of the lists, or of what the job says, or of powers of two, and of stages also as many as fill pools of
-// so many GPUs; optimizer states are sharded unless the job says how. Those that recompute come last.
+// Settings for all combinations of degrees: from the lists, else from the job, else powers of two. Numbers of stages include
+// those that fill pools of these sizes. Optimizer states are sharded unless the job says otherwise. Settings with
+// recomputation come last.
 std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestrictions& lists,
                                          std::span<const std::int64_t> gpus, std::int64_t gpus_per_node) {
   using Values = std::vector<std::int64_t>;
@@ -147,7 +151,7 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
   return all;
 }
 
-// Whether the grid of degrees can keep to these restrictions: it tries one value of what is no degree.
+// True if the grid of degrees can satisfy the restrictions: it tries only one value for everything except degrees.
 bool grid_keeps(const LayoutRestrictions& lists) {
   const auto is_one = [](const auto& list) { return !list || list->size() == 1; };
   return !lists.virtual_stages && !lists.schedules && !lists.expert_tensor && is_one(lists.dtypes) &&
@@ -155,8 +159,8 @@ bool grid_keeps(const LayoutRestrictions& lists) {
          !(lists.shardings && lists.shardings->front().nodes > 0);
 }
 
-// The pool with another size of which some layout would keep stages and replicas whole; nothing where some does, or
-// no pool by itself is to blame.
+// Error that names a pool no layout can fill and the sizes that work. Empty if a layout fills all pools, or if changing any
+// single pool does not help.
 std::optional<Error> unfilled_pool(const PoolLayoutsRequest& request, std::vector<std::int64_t> gpus,
                                    std::int64_t gpus_per_node) {
   Job asked = request.job;
@@ -195,6 +199,7 @@ std::optional<Error> unfilled_pool(const PoolLayoutsRequest& request, std::vecto
   return std::nullopt;
 }
 
+// Time per sequence, in us: comparable between layouts with different batches.
 double us_of_sequence(const PooledLayout& one) {
   return one.split.step.time.value() / static_cast<double>(one.job.layout.batch.global_batch_sequences);
 }
@@ -240,11 +245,11 @@ Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request
     const Error none = failed.value_or(Error{"no layout of these degrees runs on the pools"});
     return unfilled_pool(request, gpus, in_node).value_or(none);
   }
-  // Batches differ where nobody says them: the most tokens a second.
+  // Batches may differ if none was given, so layouts are sorted by tokens per second.
   std::ranges::stable_sort(found, {}, [](const PooledLayout& one) {
     return std::pair{!one.split.fits(), us_of_sequence(one)};
   });
-  // Candidates that differ in how they deal out layers alone, which the split decides.
+  // Candidates that differ only in the division of layers are equal after the split, which decides it.
   const auto same = std::ranges::unique(found, [](const PooledLayout& one, const PooledLayout& other) {
     return one.split.over == other.split.over && one.split.layouts == other.split.layouts;
   });

@@ -1,5 +1,4 @@
-// The layouts of one training on several pools of GPUs: those that a search on the platform of each pool finds, split over
-// the pools.
+// Layouts of one training on several pools of GPUs: searched on the platform of each pool, then divided among the pools.
 //
 //   STEPCAST_ASSIGN(const std::vector<PooledLayout> found, pool_layouts({.job = job, .names = names}, pools));
 //   found.front().split.step
@@ -16,24 +15,26 @@
 
 namespace stepcast {
 
+// A layout that spans all pools.
 struct PooledLayout {
   ResolvedJob job;
   PoolSplit split;
-  JobSettings chosen;  // what was chosen beyond what the job says
+  JobSettings chosen;  // settings chosen in addition to the job
 };
 
+// What to search.
 struct PoolLayoutsRequest {
   Job job;
-  std::vector<std::string> names;  // [pool] for errors
+  std::vector<std::string> names;  // [pool] name in errors
   LayoutRestrictions restrictions{};
-  // Also searches what a job leaves open that says some of its layout; otherwise only where it says nothing.
+  // True: also searches open settings of a job that fixes part of its layout. False: searches only for jobs without any layout.
   bool completes = false;
 };
 
-// Those that fit into the memory of all pools first, then by tokens per second. Candidates of a platform are those of
-// plan_layouts() for all GPUs, the fastest of every choice of degrees; where none of them keeps stages or replicas whole and
-// fits, a grid of degrees with as many stages as fill the pools. Errors: a job that cannot be resolved; the pool of which
-// no layout uses all GPUs, with sizes that work; those of split_over_pools().
+// Sorted: layouts that fit all pools first, then by tokens per second. Candidates are the layouts of plan_layouts() for all
+// GPUs on each platform, the fastest per choice of degrees. If none keeps stages or replicas within a pool and fits, a grid
+// of degrees is tried, with numbers of stages that fill the pools. Errors: an unresolvable job; a pool that no layout can
+// fill, with sizes that work; those of split_over_pools().
 [[nodiscard]] Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request,
                                                              std::span<const SplitPool> pools);
 

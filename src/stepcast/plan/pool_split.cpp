@@ -16,7 +16,7 @@ namespace stepcast {
 
 namespace {
 
-// [pool] with groups that span the pools so.
+// [pool] step models with groups that span the pools.
 std::vector<StepModel> linked(std::span<const SplitPool> pools, SpreadOver over) {
   std::vector<StepModel> steps;
   for (const SplitPool& pool : pools) {
@@ -29,9 +29,10 @@ std::vector<StepModel> linked(std::span<const SplitPool> pools, SpreadOver over)
 
 Bytes memory_of_pool(const SplitPool& pool) { return pool.steps.platform().device.memory_size; }
 
+// Headroom of a layout that cannot run.
 constexpr Bytes kNothingFits{-std::numeric_limits<double>::infinity()};
 
-// What the tightest stage leaves of the GPUs of its pool.
+// Headroom of the stage with the least free memory in its pool.
 Bytes spare_of_stages(const Transformer& model, const Layout& layout, std::span<const SplitPool> pools,
                       std::span<const StagePool> stages) {
   const Result<MemoryForecast> memory = memory_forecast(model, layout, Bytes{1});
@@ -42,12 +43,13 @@ Bytes spare_of_stages(const Transformer& model, const Layout& layout, std::span<
   return spare;
 }
 
-// Layers moved from stage to stage while that makes the step shorter.
+// Local search: moves layers between stages while the step gets shorter.
 class LayerSplit {
  public:
   LayerSplit(const Transformer& model, std::span<const SplitPool> pools, std::span<const StagePool> stages)
       : model_(model), pools_(pools), stages_(stages) {}
 
+  // A division of layers with its step time and headroom.
   struct Found {
     Layout layout;
     double us = 0;
@@ -57,11 +59,13 @@ class LayerSplit {
       return fits != other_fits ? fits : us < other.us;
     }
   };
+  // The best division found from the even one.
   Result<Found> from(const Layout& layout);
 
  private:
   [[nodiscard]] Result<std::vector<std::int64_t>> balanced(const Layout& layout,
                                                            const std::vector<std::int64_t>& even) const;
+  // Forecasts the layout with the given layers per stage.
   Result<Found> tried(const Layout& layout, const std::vector<std::int64_t>& layers) const {
     Found found{layout, 0, kNothingFits};
     found.layout.pipeline.layers_per_stage = layers;
@@ -76,7 +80,8 @@ class LayerSplit {
   std::span<const StagePool> stages_;
 };
 
-// Layers that make all stages as long: in as short a time as lets all of them be done. `even` as they are.
+// Layers per stage that equalise the stage times. `even`: the current layers. Greedy: each further layer goes to the stage
+// that is shortest with it, which minimises the slowest stage.
 Result<std::vector<std::int64_t>> LayerSplit::balanced(const Layout& layout,
                                                        const std::vector<std::int64_t>& even) const {
   struct Stage {
@@ -118,11 +123,11 @@ Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
   std::vector<std::int64_t> layers;
   for (const StageChunk& chunk : even) layers.push_back(chunk.n_layers);
   STEPCAST_ASSIGN(Found best, tried(layout, layers));
-  // Of one pool as they were described; chunks of several virtual stages stay even.
+  // A single pool keeps its layout, and chunks of several virtual stages stay even.
   if (pools_.size() < 2 || layers.size() != n_stages) return best;
   STEPCAST_ASSIGN(const std::vector<std::int64_t> shares, balanced(best.layout, layers));
   if (const Result<Found> found = tried(layout, shares); found && found->is_better_than(best)) best = *found;
-  // One layer at a time while that gains. Middle stages of a pool with as many layers are alike: one stands for all.
+  // Moves one layer at a time while that helps. Inner stages of a pool with equal layers are equivalent: one represents all.
   constexpr int kMostPasses = 64;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     const std::vector<std::int64_t> now = best.layout.pipeline.layers_per_stage;
@@ -146,6 +151,7 @@ Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
   return best;
 }
 
+// Pipeline stages on each pool.
 Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
                               std::span<const SplitPool> pools) {
   PoolSplit split{SpreadOver::stages, {}, linked(pools, SpreadOver::stages), {}, {}, {}, kNothingFits, 0};
@@ -165,6 +171,7 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
   return split;
 }
 
+// Whole replicas on each pool.
 Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
                                 std::span<const SplitPool> pools) {
   PoolSplit split{SpreadOver::replicas,
@@ -186,7 +193,7 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
     STEPCAST_ASSIGN(const StepPrediction step, steps.predict(model, with(micro_batches)));
     return step.step.time.value();
   };
-  // A step grows in a line with its micro-batches once the pipeline is full.
+  // Once the pipeline is full, the step time is linear in the number of micro-batches.
   struct Line {
     double fixed = 0, each = 0;
     std::int64_t replicas = 0;
@@ -199,8 +206,8 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
     const double each = std::max(1e-3, (long_us - short_us) / static_cast<double>(more - few));
     lines.push_back({short_us - each * static_cast<double>(few), each, pools[p].n_gpus / per_replica});
   }
-  // The shortest time in which all micro-batches get done, whole ones on every replica; of interleaved schedules whole
-  // rounds of them.
+  // The shortest time in which all micro-batches can be processed, by bisection. Replicas process whole micro-batches, and with
+  // interleaved schedules whole rounds of them.
   const std::int64_t round = layout.degrees.virtual_stages > 1 ? layout.degrees.pipeline : 1;
   const auto within = [&](const Line& line, double us) {
     const auto done = static_cast<std::int64_t>((us - line.fixed) / line.each + 1e-9);
@@ -235,7 +242,7 @@ WholeParts whole_parts(const Transformer& model, const Layout& layout,
                        std::span<const std::int64_t> pool_gpus) {
   WholeParts parts;
   parts.of_stage = layout.world_size() / layout.degrees.pipeline;
-  // Experts are spread over ranks of several replicas, which stay together.
+  // Experts span the ranks of several replicas, which must be in the same pool.
   parts.of_replica =
       std::lcm(layout.world_size() / layout.degrees.data,
                model.moe ? layout.degrees.pipeline * layout.degrees.expert * layout.expert_tensor_degree()

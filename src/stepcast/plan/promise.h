@@ -1,6 +1,6 @@
 // The expected step: the forecast, times a factor where a search picked the layout.
 //
-//   promised(chosen.step.step, promise_prior(has_experts, LayoutOrigin::searched)).time
+// Callers scale a forecast by the distribution of promise_prior().
 //
 // The minimum of thousands of forecasts is optimistic (winner's curse), and a search combines settings that were not tuned
 // together yet. The factor is measured: over families of published runs (model, GPUs, type, batch), the fastest published
@@ -16,16 +16,17 @@
 
 namespace stepcast {
 
-// Of measured over forecast: the median, and the standard deviation of the logarithm.
+// Distribution of measured over forecast step times: the median, and the standard deviation of the logarithm.
 struct PromisePrior {
   double median = 1, spread = 0;
 };
+// Fits the distribution to ratios measured / forecast.
 [[nodiscard]] PromisePrior fit_promise(const std::vector<double>& measured_over_forecast);
-// Who chose the layout, or a part of it.
+// Whether the user or a search chose the layout or a part.
 enum class LayoutOrigin : std::uint8_t { given, searched };
-// Of searched layouts of models with experts: fitted to all families of these. Of all others 1, without a spread.
+// For searched layouts of models with experts: fitted to all published families. For all others 1, without spread.
 [[nodiscard]] PromisePrior promise_prior(bool has_experts, LayoutOrigin origin);
-// The forecast times the median, in the wider one of both bands.
+// The forecast times the median, with the wider of both bands.
 [[nodiscard]] Estimate promised(const Estimate& forecast, const PromisePrior& prior);
 
 }  // namespace stepcast

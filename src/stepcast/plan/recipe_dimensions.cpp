@@ -4,11 +4,14 @@
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/modules/attention_module.h"
 
+// The table at the end lists all choices. Each row has its conditions (not set by the user, applicable to the layout) and its
+// values, which set the layout and the matching Megatron-LM flags.
 namespace stepcast {
 namespace {
 
 using S = JobSettings;
 
+// True if none of the given settings was set by the user.
 template <auto... Fields>
 bool unsaid(const JobSettings& said) {
   return (!(said.*Fields).has_value() && ...);
@@ -16,15 +19,15 @@ bool unsaid(const JobSettings& said) {
 
 bool is_megatron(const Layout& layout) { return rule_of(layout).search.has_megatron_flags; }
 
-// DeepEP and HybridEP run on Hopper and on what came after it.
+// DeepEP and HybridEP require Hopper or newer GPUs.
 bool is_hopper_or_newer(const Device& device) { return generation_of(device).nccl >= NcclGeneration::hopper; }
 
-// Kernels that send a token once to every rank, and once over the network to every node (--moe-token-dispatcher-type flex),
-// instead of all-to-all collectives.
+// Token dispatchers that replace all-to-all collectives. Their kernels send a token once per rank, and once per node over the
+// network (--moe-token-dispatcher-type flex).
 template <TokenDispatcher Dispatcher>
 void move_tokens(Layout& layout, JobSettings& s) {
   layout.layer.dispatcher = Dispatcher;
-  s.dispatcher = TokenDispatcher::deepep;  // which is the word `flex`
+  s.dispatcher = TokenDispatcher::deepep;  // selected by the word `flex`
   s.flex_dispatcher = Dispatcher;
 }
 constexpr RecipeChange kDispatchers[] = {
@@ -32,8 +35,8 @@ constexpr RecipeChange kDispatchers[] = {
     {"tokens moved by hybridep", move_tokens<TokenDispatcher::hybridep>},
 };
 
-// Instead of keys and values that travel around. Transformer Engine exchanges heads where those of keys divide, too, and
-// does neither with latent attention.
+// Alternatives to passing keys and values around a ring. All-to-all of Transformer Engine requires divisible key-value heads;
+// latent attention supports neither alternative.
 template <ContextParallelKind Kind>
 void exchange_context(Layout& layout, JobSettings& s) {
   layout.layer.context_parallel_kind = Kind;
@@ -50,12 +53,13 @@ bool may_gather_context(const Layout& layout, const Transformer& model) {
   return is_megatron(layout) && layout.degrees.context > 1 &&
          attention_of(model).traits().splits_context_by_heads;
 }
+// All-to-all gives each rank whole key-value heads.
 bool heads_divide(const Layout& layout, const Transformer& model) {
   return model.kv_heads() % (layout.degrees.tensor * layout.degrees.context) == 0;
 }
 
-// Scales from the maxima of former steps, which fp8 has unless a recipe is said, leave the least to do of all: no other scaling
-// is tried.
+// fp8 with delayed scaling, the default without a recipe, has the least extra work of all scalings, so no other scaling is
+// tried.
 constexpr RecipeChange kNarrowGathers[] = {{"weights travel in fp8", [](Layout& layout, JobSettings& s) {
                                               layout.layer.precision.fp8.gather_weights = true;
                                               s.fp8_gather_weights = true;
@@ -73,7 +77,7 @@ constexpr RecipeChange kOverlappedTokens[] = {
        s.overlap_expert = s.delay_weight_gradient = true;
      }}};
 
-// Pipeline stages inside nodes and data-parallel ranks across them, instead of the other way round.
+// Pipeline stages within nodes and data-parallel ranks across them; the default order is the opposite.
 constexpr std::string_view kUsualOrder = "tp-cp-ep-dp-pp", kOtherOrder = "tp-cp-ep-pp-dp";
 constexpr RecipeChange kOrders[] = {
     {"adjacent pipeline stages (ranks in the order tp-cp-ep-pp-dp)", [](Layout& layout, JobSettings& s) {
@@ -81,8 +85,8 @@ constexpr RecipeChange kOrders[] = {
        s.pipeline_before_data = true;
      }}};
 
-// Graphs of Transformer Engine: of whole dense layers; of what does not depend on where tokens go, with experts. What a graph
-// holds cannot be recomputed from outside.
+// CUDA graphs of Transformer Engine: whole layers of dense models; with experts, only the parts independent of token routing.
+// Recomputation cannot be applied from outside to captured modules.
 void capture_dense(Layout& layout, JobSettings& s) {
   layout.layer.cuda_graphs = {.attention = true, .ffn = true};
   s.cuda_graph_implementation = "transformer_engine";
@@ -144,7 +148,7 @@ constexpr RecipeDimension kDimensions[] = {
      kExpertGraphs, Room::needs},
     {unsaid<>,
      [](const Layout& l, const Transformer&, const Device&) {
-       // Experts that are spread would lie on other stages than the rest.
+       // Distributed experts would be placed on other stages than the rest of their layer.
        const bool spreads = l.degrees.expert > 1 || l.expert_tensor_degree() != l.degrees.tensor;
        return is_megatron(l) && l.degrees.pipeline > 1 && !spreads && l.rank_order == kUsualOrder;
      },

@@ -1,5 +1,5 @@
-// What a recipe says besides degrees, batch and recomputation: who moves tokens, how context parallelism exchanges, what runs
-// beside what, how fp8 weights travel, CUDA graphs. A row of the table is one such choice with what it can be.
+// The choices of a training recipe besides degrees, batch and recomputation: token dispatcher, communication of context
+// parallelism, overlaps, transport of fp8 weights, CUDA graphs. Each table row is one choice with its values.
 //
 //   for (const RecipeDimension& one : recipe_dimensions())
 //     if (one.is_open(said) && one.applies(layout, model, device))
@@ -17,26 +17,30 @@
 
 namespace stepcast {
 
+// One value of a choice.
 struct RecipeChange {
-  std::string_view words;
-  void (*apply)(Layout&, JobSettings&);  // to the layout, and to the settings that say it
+  std::string_view words;                // for the user
+  void (*apply)(Layout&, JobSettings&);  // to the layout and to the settings that describe it
 };
 
+// The effect of a choice on memory.
 enum class Room : std::uint8_t {
+  // No effect on memory.
   keeps,
-  frees,  // memory: it comes before what fills it
-  // Takes memory that is not counted: only where memory is to spare, and for a gain that is worth its words.
+  frees,  // frees memory and is tried before choices that use it
+  // Uses memory that the model does not count. Tried only with enough headroom, and kept only for a clear gain.
   needs,
 };
 
+// One choice of a recipe.
 struct RecipeDimension {
-  bool (*is_open)(const JobSettings& said);  // nobody said it
+  bool (*is_open)(const JobSettings& said);  // the user did not set it
   bool (*applies)(const Layout& layout, const Transformer& model, const Device& device);
-  std::span<const RecipeChange> changes;  // one instead of the other; the last leaves least to do
+  std::span<const RecipeChange> changes;  // exclusive values; the last one has the least remaining time
   Room room = Room::keeps;
 };
 
-// In the order in which a refinement tries them. Megatron-LM has flags for all.
+// In the order of trial. Megatron-LM has flags for all of them.
 [[nodiscard]] std::span<const RecipeDimension> recipe_dimensions();
 
 }  // namespace stepcast

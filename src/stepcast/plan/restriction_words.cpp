@@ -15,12 +15,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// A word of the command line and its value.
 template <class Value>
 struct Word {
   std::string_view word;
   Value value;
 };
 
+// The values of the given words; empty if none is given. Error: an unknown word, with all known ones.
 template <class Value, std::size_t n>
 Result<std::optional<std::vector<Value>>> chosen(std::string_view flag, const Words& given,
                                                  const Word<Value> (&known)[n]) {
@@ -86,6 +88,7 @@ Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words) {
 
 namespace {
 
+// Error: the framework does not support the sharding. `said` is the text of the user.
 Status check_sharding(Framework framework, std::string_view flag, const std::string& said,
                       const DataSharding& sharding) {
   const ShardingKinds& kinds = rule_of(framework).sharding.kinds;
@@ -107,10 +110,11 @@ Status check_sharding(Framework framework, const JobSettings& flags) {
     STEPCAST_TRY(check_sharding(framework, "--use-distributed-optimizer", "zero1", {Sharding::zero1, 0}));
   constexpr Sharding kStages[] = {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3};
   const std::int64_t stage = flags.zero_stage.value_or(0);
-  if (stage < 0 || stage > 3) return Ok{};  // apply_settings says so
+  if (stage < 0 || stage > 3) return Ok{};  // apply_settings() reports it
   return check_sharding(framework, "--zero-stage", fmt::format("{}", stage), {kStages[stage], 0});
 }
 
+// The words are parsed like lists of one element and checked against the flags for contradictions.
 Status apply(const LayoutWords& words, const JobSettings& flags, JobSettings& to) {
   RestrictionWords lists;
   const auto put = [](const std::string& word, std::vector<std::string>& list) {

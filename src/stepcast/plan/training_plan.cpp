@@ -13,14 +13,14 @@
 namespace stepcast {
 namespace {
 
-// At least as good in time, money and memory, and better in one.
+// True if `a` dominates `b`: at least as good in time, price and headroom, and better in one.
 bool beats(const TrainingOption& a, const TrainingOption& b) {
   const double money_a = a.price.value_or(a.gpu_hours), money_b = b.price.value_or(b.gpu_hours);
   const bool no_worse = a.days <= b.days && money_a <= money_b && a.margin_GiB >= b.margin_GiB;
   return no_worse && (a.days < b.days || money_a < money_b || a.margin_GiB > b.margin_GiB);
 }
 
-// Power of the nodes while the option runs, and what follows from it.
+// Sets power, energy and emissions of an option; leaves them empty if the platform has no power data.
 void add_energy(const LayoutPlan& plan, const StepShares& shares, const TrainingGoal& goal,
                 const Platform& platform, std::optional<double> limit_W, TrainingOption& option) {
   const std::optional<NodePower> power = NodePower::of(platform);
@@ -61,7 +61,7 @@ Result<TrainingOption> training_option(const LayoutPlan& plan, const ChosenLayou
     option.days *= with_stops;
     option.days_p90 *= with_stops;
   } else {
-    const double step_s = steps * 1e-6;  // times microseconds of a step
+    const double step_s = steps * 1e-6;  // s per us of step time
     Result<RunForecast> run = forecast_run(*goal.run, job,
                                            {.s = step_s * chosen.promise.time.value(),
                                             .p10_s = step_s * chosen.promise.p10.value(),
@@ -124,7 +124,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
     for (const TrainingOption& other : result.options)
       if (other.why_not.empty() && beats(other, option)) option.best = false;
     if (!option.meets) continue;
-    // Takes the place of the one that stands there if `less` of it is less.
+    // Makes this option the best one if `less` is smaller for it.
     const auto take = [&](std::optional<std::size_t>& best, const auto& less) {
       if (!best || less(option) < less(result.options[*best])) best = i;
     };

@@ -10,12 +10,13 @@
 namespace stepcast {
 namespace {
 
+// Time difference of one part of the step.
 struct PartDifference {
   std::string_view part;
-  double more_us = 0;  // of the narrow type
+  double more_us = 0;  // narrow minus wide type
 };
 
-// Of all parts of the step, the largest first.
+// Differences of all parts of the step, largest first.
 std::vector<PartDifference> differences(const StepShares& narrow, const StepShares& wide) {
   std::vector<PartDifference> all;
   for (std::size_t i = 0; i < kKernelClassCount; ++i)
@@ -38,7 +39,7 @@ std::optional<std::string> why_slower(const StepPrediction& narrow, DType narrow
   const std::vector<PartDifference> parts = differences(narrow.shares, wide.shares);
   const PartDifference &most = parts.front(), &second = parts[1], &least = parts.back();
   std::string more = fmt::format("{} {:.1f}", most.part, most.more_us * 1e-3);
-  constexpr double kWorthNaming = 0.2;  // of the largest
+  constexpr double kWorthNaming = 0.2;  // share of the largest difference
   if (second.more_us > kWorthNaming * most.more_us)
     more += fmt::format(" and {} {:.1f}", second.part, second.more_us * 1e-3);
   const std::string less =

@@ -19,34 +19,36 @@ namespace {
 using detail::BlockEdit;
 using detail::kNoTask;
 
-// Repetitions that cover less of the forward pass are no layers. Assumed.
+// Repetitions that cover a smaller share of the GPU time of the forward pass are not layers. Assumed.
 constexpr double kLeastOfForward = 0.3;
-// Operators of a forward pass that are looked at for repetitions, and of a block.
+// Limits of the search, in operators: of a forward pass and of a block.
 constexpr std::size_t kMostOperators = 40'000, kLongestBlock = 4'000;
 
-// An outermost operator of the forward pass.
+// An outermost forward operator with an autograd sequence number.
 struct ForwardOperator {
   std::int64_t sequence = -1;
   std::uint32_t first_task = kNoTask, last_task = kNoTask;  // on the thread
   std::vector<std::uint32_t> kernels;                       // GPU work launched in it
   double gpu_us = 0;
-  std::uint32_t kind = 0;  // operators that do the same work have the same
+  std::uint32_t kind = 0;  // equal for operators with equal name and GPU work
   std::string_view name;
   bool fused_attention = false;
 };
 
-// A block of layers of one rank.
+// A block of layers of one rank: operators [first, end).
 struct LayerBlock {
   std::size_t first = 0, end = 0;    // operators
   std::uint32_t backward = kNoTask;  // first task of its backward
 };
 
+// The forward operators of one rank in order.
 struct ForwardPass {
   std::vector<ForwardOperator> operators;
-  std::map<std::int64_t, std::uint32_t> backward_of;  // first task by sequence number
-  std::uint16_t lane = 0;
+  std::map<std::int64_t, std::uint32_t> backward_of;  // sequence number -> first task of its backward
+  std::uint16_t lane = 0;                             // the thread of the forward
 };
 
+// Finds the forward pass of a rank class by the autograd sequence numbers of its operators.
 class Finder {
  public:
   Finder(const RecordedProgram& recorded, std::size_t c)
@@ -54,6 +56,7 @@ class Finder {
         program_(recorded.program),
         block_(program_.block(program_.rank_class(RankClassId{c}).instances.front().block)) {}
 
+  // Empty if forward and backward share no sequence numbers. The thread with the most forward operators is the forward thread.
   ForwardPass find() {
     ForwardPass pass;
     std::map<std::uint16_t, std::size_t> operators_of_lane;
@@ -87,7 +90,7 @@ class Finder {
         pass.operators[at->second].gpu_us += block_.duration_us()[t];
       }
     }
-    // Behind the last operator that has a backward come losses that are only read, and the optimizer.
+    // Operators after the last one with a backward are losses that are only read, and the optimizer.
     while (!pass.operators.empty() && !pass.backward_of.contains(pass.operators.back().sequence))
       pass.operators.pop_back();
     name_kinds(pass);
@@ -95,8 +98,9 @@ class Finder {
   }
 
  private:
+  // The operator that contains a task.
   struct Frame {
-    StackId outermost;  // operator with a sequence number
+    StackId outermost;  // outermost operator with a sequence number
     std::int64_t sequence = -1;
     bool backward = false;
   };
@@ -118,7 +122,7 @@ class Finder {
     });
   }
 
-  // By name and by what runs on the GPU: its work where that is known, else the kernel.
+  // Numbers kinds of operators by name and GPU work; kernels without known work count by kernel name.
   void name_kinds(ForwardPass& pass) {
     using Kind = std::pair<std::uint32_t, std::vector<std::pair<bool, std::uint32_t>>>;
     std::map<Kind, std::uint32_t> kinds;
@@ -145,12 +149,13 @@ class Finder {
   StackFold<Frame> frames_{program_.stacks};
 };
 
+// `times` repetitions of `length` operators, from operator `first` on.
 struct Repetition {
   std::size_t first = 0, length = 0, times = 0;
   double covered_us = 0;
 };
 
-// The blocks of equal length that stand one behind the other and cover most GPU time.
+// The consecutive repetitions of equal blocks with the most GPU time; empty if they cover less than kLeastOfForward.
 std::optional<Repetition> repeated_blocks(std::span<const ForwardOperator> operators) {
   const std::size_t n = operators.size();
   if (n < 2 || n > kMostOperators) return std::nullopt;
@@ -158,7 +163,7 @@ std::optional<Repetition> repeated_blocks(std::span<const ForwardOperator> opera
   for (std::size_t i = 0; i < n; ++i) until[i + 1] = until[i] + operators[i].gpu_us;
   Repetition best;
   for (std::size_t length = 1; length <= std::min(n / 2, kLongestBlock); ++length) {
-    std::size_t equal = 0;  // operators in a row that the one `length` behind them equals
+    std::size_t equal = 0;  // consecutive operators equal to those `length` later
     for (std::size_t i = 0; i + length <= n; ++i) {
       if (i + length < n && operators[i].kind == operators[i + length].kind) {
         ++equal;
@@ -168,7 +173,7 @@ std::optional<Repetition> repeated_blocks(std::span<const ForwardOperator> opera
       equal = 0;
       if (times < 2) continue;
       const double covered = until[first + times * length] - until[first];
-      // A little more is no better block: the same one twice also covers an odd one at the end.
+      // A slightly higher coverage is not a better block: twice the same block may also cover an odd one at the end.
       constexpr double kClearlyMore = 1.02;
       if (covered > best.covered_us * kClearlyMore) best = {first, length, times, covered};
     }
@@ -177,14 +182,14 @@ std::optional<Repetition> repeated_blocks(std::span<const ForwardOperator> opera
   return best;
 }
 
-// The cores of attention, as [first, end) of the operators.
+// The cores of attention as operator ranges [first, end).
 std::vector<std::pair<std::size_t, std::size_t>> attention_cores(std::span<const ForwardOperator> operators) {
-  // Scaling, masks and dropout stand between the products and the softmax. Assumed.
+  // Most operators between a GEMM and the softmax: scaling, masks, dropout. Assumed.
   constexpr std::size_t kMostBetween = 8;
   const auto has = [&](std::size_t i, std::string_view part) {
     return operators[i].name.find(part) != std::string_view::npos;
   };
-  // Of many small matrices, as scores and values are; layers are `linear`, `addmm` or `mm`.
+  // Batched GEMMs, as for scores and values; layers use `linear`, `addmm` or `mm`.
   const auto is_product = [&](std::size_t i) {
     return has(i, "bmm") || has(i, "matmul") || has(i, "einsum");
   };
@@ -204,8 +209,8 @@ std::vector<std::pair<std::size_t, std::size_t>> attention_cores(std::span<const
   return cores;
 }
 
-// Where the forward passes end, in operators: micro-batches and iterations have one each, behind which their backward
-// begins.
+// Ends of the forward passes as operator indices. Each micro-batch has a forward pass, followed by its backward, so a
+// pass ends where a backward task starts between two operators.
 std::vector<std::size_t> ends_of_passes(const ForwardPass& pass, const std::vector<Interval>& measured) {
   std::vector<double> backward_us;
   for (const auto& [sequence, task] : pass.backward_of) backward_us.push_back(measured[task].start_us);
@@ -221,13 +226,14 @@ std::vector<std::size_t> ends_of_passes(const ForwardPass& pass, const std::vect
   return ends;
 }
 
+// Copies the tasks of forward blocks into the edit of one rank class.
 class Copying {
  public:
   Copying(const RecordedProgram& recorded, std::size_t c, BlockEdit& edit)
       : block_(recorded.program.block(recorded.program.rank_class(RankClassId{c}).instances.front().block)),
         edit_(edit) {}
 
-  // The tasks of a block again in front of its backward; by the tasks that they copy.
+  // Repeats the tasks of a block before its backward. Returns recorded task -> copy.
   std::map<std::uint32_t, std::uint32_t> copy(const ForwardPass& pass, const LayerBlock& layers) {
     std::map<std::uint32_t, std::uint32_t> copy_of;
     const double at_us = edit_.task(layers.backward).measured.start_us;
@@ -237,7 +243,7 @@ class Copying {
       if (block_.lane_codes()[t] == pass.lane)
         copy_of[t] = edit_.insert_before(layers.backward, edit_.task(t));
     }
-    // GPU work in the order of its launches; the last before it of every stream.
+    // GPU work in order of launch. `before`: per stream the last task launched before the backward.
     std::vector<std::uint32_t> launched;
     std::map<std::uint16_t, std::uint32_t> before;
     for (std::uint32_t t = 0; t < block_.task_count(); ++t) {
@@ -268,6 +274,7 @@ class Copying {
   bool on_gpu(std::uint32_t t) const {
     return block_.lanes()[block_.lane_codes()[t]].kind == LaneKind::gpu_stream;
   }
+  // True for GPU work launched by one of `calls`.
   bool is_launched_from(std::uint32_t t, const std::map<std::uint32_t, std::uint32_t>& calls) const {
     if (!on_gpu(t)) return false;
     for (std::uint32_t e = block_.first_edge()[t]; e < block_.first_edge()[t + 1]; ++e) {
@@ -281,6 +288,7 @@ class Copying {
   BlockEdit& edit_;
 };
 
+// The reason why nothing can be recomputed, with advice.
 Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPass& pass,
                 RecomputedPart what) {
   if (pass.operators.empty()) {
@@ -300,7 +308,7 @@ Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPas
       .expected("consecutive layers that do the same work");
 }
 
-// Collectives that lie in blocks of layers: each runs a second time, joined by the copies of its members.
+// Collectives inside recomputed blocks. Each runs a second time with the copies of its members.
 class RepeatedCollectives {
  public:
   explicit RepeatedCollectives(const Program& program) : program_(program) {
@@ -311,7 +319,7 @@ class RepeatedCollectives {
     }
   }
 
-  // The copy of a task of rank class `c`, which may be a member.
+  // Registers the copy of a task of rank class `c`; ignored unless the task belongs to a collective.
   void add(std::size_t c, std::uint32_t task, std::uint32_t copy) {
     const auto known = collective_of_.find({c, task});
     if (known == collective_of_.end()) return;
@@ -328,6 +336,7 @@ class RepeatedCollectives {
     }
   }
 
+  // The copies as new collectives. Error: a collective that only some of its ranks repeat.
   Result<std::vector<detail::NewCollective>> finish() {
     std::vector<detail::NewCollective> all;
     for (auto& [i, repeated] : added_) {
@@ -343,14 +352,15 @@ class RepeatedCollectives {
  private:
   struct Repeated {
     detail::NewCollective collective;
-    std::size_t joined = 0;  // members so far
+    std::size_t joined = 0;  // members found so far
   };
   const Program& program_;
   std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> collective_of_;  // [class, task]
-  std::map<std::size_t, Repeated> added_;  // by the recorded one: it lies in one block, which runs twice
+  // [recorded collective] its copy; one block has it, which runs twice.
+  std::map<std::size_t, Repeated> added_;
 };
 
-// All blocks of layers of a rank, or its cores of attention.
+// All blocks of layers of a rank, or its cores of attention, without their backward.
 std::vector<LayerBlock> layers_of(const ForwardPass& pass, const std::vector<Interval>& measured,
                                   RecomputedPart what) {
   std::vector<LayerBlock> layers;
@@ -371,14 +381,14 @@ std::vector<LayerBlock> layers_of(const ForwardPass& pass, const std::vector<Int
   return layers;
 }
 
-// Operators without a backward of their own carry the number of the next one that has.
+// Sequence numbers of a block. An operator without a backward has the number of the next operator with one.
 SequenceRange range_of(const ForwardPass& pass, const LayerBlock& layers) {
   return {pass.operators[layers.first].sequence, layers.end < pass.operators.size()
                                                      ? pass.operators[layers.end].sequence
                                                      : pass.operators[layers.end - 1].sequence + 1};
 }
 
-// The first task of the backward of these operators; kNoTask: nothing of it needs their activations.
+// The first backward task of these operators; kNoTask: no backward needs their activations.
 std::uint32_t backward_of(const ForwardPass& pass, SequenceRange range,
                           const std::vector<Interval>& measured) {
   std::uint32_t first = kNoTask;
@@ -389,11 +399,13 @@ std::uint32_t backward_of(const ForwardPass& pass, SequenceRange range,
   return first;
 }
 
+// Adds recomputation rank by rank and collects the new blocks and collectives.
 class Recomputing {
  public:
   Recomputing(const RecordedProgram& recorded, RecomputedPart what)
       : recorded_(recorded), what_(what), collectives_(recorded.program) {}
 
+  // Copies all blocks of rank class `c`. Errors: nothing to recompute, another number of blocks than on the first rank.
   Status add_rank(std::size_t c) {
     const std::vector<Interval>& measured = recorded_.measured[c];
     const ForwardPass pass = Finder{recorded_, c}.find();
@@ -445,7 +457,7 @@ class Recomputing {
   std::vector<detail::EditedBlock> blocks_;         // [rank class]
   std::vector<std::vector<SequenceRange>> ranges_;  // [rank class]
   double again_us_ = 0, forward_us_ = 0;
-  std::size_t length_ = 0;  // of a block, in operators
+  std::size_t length_ = 0;  // length of a block in operators
 };
 
 }  // namespace

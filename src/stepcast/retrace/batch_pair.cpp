@@ -13,11 +13,11 @@
 namespace stepcast {
 namespace {
 
-// Beyond the recorded batches a straight line may end below any time: a kernel keeps this share of its shorter one.
-// Assumed.
+// Least time of a kernel as a share of its shorter recorded time: outside the recorded batches the straight line could fall
+// to zero. Assumed.
 constexpr double kLeastShare = 0.25;
 
-// GPU work of the step by stream, in its order there.
+// GPU tasks of the step by recorded stream number, in stream order.
 std::map<std::int64_t, std::vector<std::uint32_t>> by_stream(const Block& block) {
   const std::vector<bool> left_over = left_over_tasks(block);
   std::map<std::int64_t, std::vector<std::uint32_t>> streams;
@@ -28,6 +28,7 @@ std::map<std::int64_t, std::vector<std::uint32_t>> by_stream(const Block& block)
   return streams;
 }
 
+// Error for recordings with different GPU work on rank class `c`.
 Error unlike(const BatchPair& pair, std::size_t c, std::string what) {
   return Error{fmt::format("the recordings of batch {} and {} differ: rank {} {}", pair.first_batch,
                            pair.second_batch, pair.first->facts[c].rank, std::move(what))}
@@ -54,6 +55,7 @@ Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
   const RecordedProgram& structure = pair.nearer(batch);
   const bool first = &structure == pair.first;
   Costs costs{structure.program};
+  // Position on the line: 0 at the first batch, 1 at the second.
   const double way = static_cast<double>(batch - pair.first_batch) /
                      static_cast<double>(pair.second_batch - pair.first_batch);
   for (std::size_t c = 0; c < structure.facts.size(); ++c) {

@@ -24,17 +24,19 @@
 namespace stepcast {
 namespace {
 
-// A model's growth from one size to another on one GPU is off by up to this share of its logarithm: assumed.
+// Half-width of the band of a model's growth between two sizes on one GPU, as a share of the logarithm of the factor. Assumed.
 constexpr double kGrowthBand = 0.15;
-// Below this share of the recorded GPU time what is a multiple of a batch is one by chance: assumed.
+// If less of the recorded GPU time scales, dimensions are multiples of the batch by coincidence. Assumed.
 constexpr double kLeastScaled = 0.05;
-// Copies and forward all-reduces below that are counters, losses and flags, whatever they are a multiple of.
+// Smaller copies and forward all-reduces are counters, losses and flags; they never scale.
 constexpr std::int64_t kSmallBytes = 4096;
 
 using detail::all_ranks_of;
 using detail::context_of;
 using detail::TaskContext;
 
+// Scales shapes from batch `from` to batch `to`. Collects the forward GEMMs first: their shapes identify which dimension of a
+// backward GEMM is the batch, and which tensors have the size of a weight.
 class BatchScaling final : public BatchGrowth {
  public:
   BatchScaling(const RecordedProgram& recorded, std::int64_t from, std::int64_t to) : from_(from), to_(to) {
@@ -53,11 +55,12 @@ class BatchScaling final : public BatchGrowth {
     }
   }
 
-  // False: nothing of it scales.
+  // Scales the operation. Returns false if it is unchanged.
   bool scale(Operation& operation, const TaskContext& context) const {
     if (context.optimizer) return false;
     return stepcast::grow(operation, *this, context.backward);
   }
+  // Scales messages of activations: all-to-all, point-to-point and forward all-reduce, but not gradients.
   bool scale(CollectiveWork& work, const TaskContext& context) const {
     const bool activations = work.op == CollectiveOp::all_to_all || work.op == CollectiveOp::send ||
                              work.op == CollectiveOp::receive || work.op == CollectiveOp::send_receive ||
@@ -74,6 +77,7 @@ class BatchScaling final : public BatchGrowth {
   [[nodiscard]] double ratio() const override {
     return static_cast<double>(to_) / static_cast<double>(from_);
   }
+  // Scales a dimension if it is a multiple of the recorded batch; saturates instead of overflowing.
   bool grow(std::int64_t& extent) const override {
     if (!is_multiple(extent)) return false;
     const std::int64_t samples = extent / from_;
@@ -84,6 +88,8 @@ class BatchScaling final : public BatchGrowth {
   bool grow_elements(std::int64_t& elements) const override {
     return !weights_.contains(elements) && grow(elements);
   }
+  // Scales the batch dimension of a GEMM: rows in the forward pass. In the backward it is the dimension that matches a known
+  // forward GEMM, else one equal to the batch, else the first multiple of the batch.
   bool grow_product(GemmShape& s, Direction direction, bool backward) const override {
     if (s.batch > 1) return grow(s.batch);
     if (direction != Direction::forward || !backward) return grow(s.m) || grow(s.n);
@@ -95,6 +101,7 @@ class BatchScaling final : public BatchGrowth {
     }
     return grow(s.m) || grow(s.k) || grow(s.n);
   }
+  // bytes / 4: the elements of an fp32 tensor, to recognise copies of weights.
   bool grow_transfer(TransferShape& s) const override {
     return s.bytes >= kSmallBytes && !weights_.contains(s.bytes / 4) && grow(s.bytes);
   }
@@ -103,8 +110,9 @@ class BatchScaling final : public BatchGrowth {
   [[nodiscard]] bool is_multiple(std::int64_t extent) const { return extent >= from_ && extent % from_ == 0; }
 
   std::int64_t from_, to_;
-  std::set<std::tuple<std::int64_t, std::pair<std::int64_t, std::int64_t>>> forward_;  // rows, other extents
-  std::set<std::int64_t> weights_;                                                     // elements
+  // Rows, other dimensions.
+  std::set<std::tuple<std::int64_t, std::pair<std::int64_t, std::int64_t>>> forward_;
+  std::set<std::int64_t> weights_;  // element counts of weights
 };
 
 bool is_half(DType type) { return type == DType::bf16 || type == DType::fp16; }
@@ -112,7 +120,7 @@ bool is_single(DType type) { return type == DType::fp32 || type == DType::tf32; 
 
 constexpr double kWidened = 2;  // bytes of fp32 over those of 16 bits
 
-// What is counted in bytes instead of elements of a type.
+// Doubles the traffic that a shape gives in bytes instead of elements.
 void widen_bytes(Operation& operation) {
   if (auto* optimizer = std::get_if<OptimizerShape>(&operation.shape)) {
     optimizer->bytes_read_per_parameter *= static_cast<float>(kWidened);
@@ -126,19 +134,21 @@ void widen_bytes(Operation& operation) {
   }
 }
 
-// Products, convolutions and attention.
+// True for work on matrix units: GEMMs, convolutions and attention.
 bool runs_on_units(const Operation& operation) {
   return std::holds_alternative<GemmShape>(operation.shape) ||
          std::holds_alternative<ConvolutionShape>(operation.shape) ||
          std::holds_alternative<AttentionShape>(operation.shape);
 }
 
+// True for operations to which tf32 applies: GEMMs and convolutions.
 bool takes_tf32(const Operation& operation) {
   return std::holds_alternative<GemmShape>(operation.shape) ||
          std::holds_alternative<ConvolutionShape>(operation.shape);
 }
 
-// Follows the type of its inputs under automatic mixed precision, as products do and reductions, losses and norms over tokens do not.
+// True for operations with the type of their inputs under automatic mixed precision, next to GEMMs and convolutions.
+// Reductions, losses and norms over tokens keep fp32.
 bool follows_inputs(const Operation& operation) {
   if (const auto* norm = std::get_if<NormShape>(&operation.shape)) return norm->kind == NormKind::batch_norm;
   return std::holds_alternative<AttentionShape>(operation.shape) ||
@@ -146,16 +156,17 @@ bool follows_inputs(const Operation& operation) {
          std::holds_alternative<MovementShape>(operation.shape);
 }
 
-// A cast between 16 bits and fp32 has nothing to do where all is fp32.
+// Casts between 16 bits and fp32 disappear if everything is fp32.
 bool is_cast(const Operation& operation) {
   const auto* elements = std::get_if<ElementwiseShape>(&operation.shape);
   return elements != nullptr && elements->function == ElementwiseFunction::cast && is_half(operation.dtype);
 }
 
-// Takes no time.
+// An operation of zero time.
 Operation nothing() { return {AmountShape{}, DType::fp32}; }
 
-// Of a training in 16 bits that runs in fp32: nothing keeps 16 bits. TF32 is for products and convolutions alone.
+// Changes an operation of a 16-bit training to fp32 or tf32. Only GEMMs and convolutions can use tf32; others become fp32.
+// Returns false if the operation is unchanged.
 bool widen(Operation& operation, DType to) {
   const DType type = to == DType::tf32 && !takes_tf32(operation) ? DType::fp32 : to;
   if (is_single(operation.dtype) && (!takes_tf32(operation) || operation.dtype == type)) return false;
@@ -170,7 +181,7 @@ bool widen(Operation& operation, DType to) {
   return true;
 }
 
-// False: keeps its type.
+// Changes the element type. Returns false if the operation keeps its type.
 bool change_type(Operation& operation, DType to, const TaskContext& context) {
   if (!is_half(operation.dtype) && !is_single(operation.dtype)) return false;
   if (is_single(to)) {
@@ -184,7 +195,7 @@ bool change_type(Operation& operation, DType to, const TaskContext& context) {
   return true;
 }
 
-// Tensors of 16 bits that ranks exchange are fp32 then.
+// In fp32 trainings, 16-bit messages become fp32 and double in size. Returns false if the message is unchanged.
 bool change_type(CollectiveWork& work, DType to) {
   if (!is_half(work.dtype) || !is_single(to)) return false;
   work.dtype = DType::fp32;
@@ -192,7 +203,7 @@ bool change_type(CollectiveWork& work, DType to) {
   return true;
 }
 
-// New over recorded time, between no growth and that of the work for a change of batch.
+// Clamps a time ratio for a change of batch between 1 and the growth of the work (FLOPs or bytes).
 double within_work(double factor, const Operation& from, const Operation& to) {
   const Work before = work_of(from), after = work_of(to);
   double least = 1, most = 1;
@@ -206,6 +217,7 @@ double within_work(double factor, const Operation& from, const Operation& to) {
   return std::clamp(factor, least, most);
 }
 
+// The placement of one group of `ranks` ranks that fills node after node.
 GroupPlacement whole_nodes(std::int64_t ranks, std::int64_t gpus_per_node) {
   std::vector<std::uint32_t> members(static_cast<std::size_t>(ranks));
   std::iota(members.begin(), members.end(), 0U);
@@ -213,7 +225,7 @@ GroupPlacement whole_nodes(std::int64_t ranks, std::int64_t gpus_per_node) {
   return place_ranks(group, gpus_per_node, {&group, 1});
 }
 
-// A recommendation model, by the operators and kernels of PyTorch and FBGEMM. Rows of its products are samples.
+// True for recommendation models, recognised by operators and kernels of PyTorch and FBGEMM. Rows of their GEMMs are samples.
 bool looks_up_bags(const Program& program) {
   for (std::size_t i = 0; i < program.names.size(); ++i) {
     const std::string_view name = program.names.text(NameId{i});
@@ -228,7 +240,7 @@ bool looks_up_bags(const Program& program) {
 std::optional<std::int64_t> batch_of(const RecordedProgram& recorded) {
   const Program& program = recorded.program;
   std::map<std::int64_t, std::size_t> of_operations, of_products;
-  bool has_tokens = false;  // the rows of products are tokens then
+  bool has_tokens = false;  // layer norms: the rows of GEMMs are tokens
   for (const Block& block : program.blocks()) {
     for (const TaskInfo& task : block.tasks()) {
       const Operation* operation = program.works.operation(task.work);
@@ -254,13 +266,13 @@ std::optional<std::int64_t> batch_of(const RecordedProgram& recorded) {
 
 namespace {
 
-// GPU time of the tasks whose work is looked at, and how many of them change.
+// GPU time of the examined tasks, in us, and the number of changed ones.
 struct Tally {
   double gpu_us = 0, scaled_us = 0, unknown_us = 0;
   std::size_t retyped = 0, joined = 0;
 };
 
-// The recorded batch: as said, else as the shapes show.
+// The recorded batch: as given, else derived from the shapes, which adds a note.
 Result<std::int64_t> recorded_batch_of(const RecordedProgram& recorded, const BatchChange& batch,
                                        std::vector<std::string>& notes) {
   if (batch.recorded != 0) return batch.recorded;
@@ -277,7 +289,7 @@ Result<std::int64_t> recorded_batch_of(const RecordedProgram& recorded, const Ba
   return *found;
 }
 
-// The new work of tasks, one by one.
+// Computes the new work of tasks one by one and keeps the tally.
 class WorkChanger {
  public:
   WorkChanger(const RecordedProgram& recorded, const WorkChange& change, std::int64_t recorded_batch)
@@ -285,7 +297,7 @@ class WorkChanger {
     if (change.batch) batch_.emplace(recorded, recorded_batch, change.batch->wanted);
   }
 
-  // Monostate: as recorded.
+  // The new work; monostate: as recorded. Sets `unknown` for kernels without an operation, which scale with the batch.
   TaskWork change(const TaskInfo& task, double us, bool& unknown) {
     const TaskContext context = context_of(program_, task.stack);
     tally_.gpu_us += us;
@@ -316,6 +328,7 @@ class WorkChanger {
   [[nodiscard]] std::uint64_t all_ranks() const { return all_ranks_; }
 
  private:
+  // True for collectives among all ranks of the job.
   [[nodiscard]] bool joins_all(const CollectiveWork& transfer) const {
     return transfer.group.valid() && all_ranks_ > 1 &&
            program_.groups()[transfer.group.index()].ranks.size() == all_ranks_;
@@ -328,7 +341,7 @@ class WorkChanger {
   Tally tally_;
 };
 
-// What was asked for and changes nothing is an error; what changes is a note.
+// Error if the requested change affects nothing or hardly anything; otherwise adds a note about its extent.
 Status note_batch(const Tally& tally, std::int64_t wanted, std::int64_t recorded,
                   std::vector<std::string>& notes) {
   if (tally.scaled_us <= kLeastScaled * (tally.gpu_us - tally.unknown_us)) {
@@ -434,18 +447,18 @@ Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChan
 
 namespace {
 
-// How the time of a task changes, and what that rests on.
+// The change of the time of a task and its source.
 struct TimeChange {
   double factor = 1;
   EstimateSource source = EstimateSource::assumed;
-  // Ends of the band over the time; 0: as far as a model's growth may be off.
+  // Band edges over the new time; 0: use kGrowthBand.
   double low = 0, high = 0;
 };
 
-// What a kernel takes that has next to nothing to do, and from which length on one fills the GPU: assumed.
+// Time of a kernel with next to no work, and least time of a kernel that fills the GPU. Assumed.
 constexpr double kShortestUs = 5, kFillsGpuUs = 50;
 
-// The same kernel on other work: in proportion, beyond what the shortest takes. Nothing where it may be too short for that.
+// The same kernel with other work: its time above kShortestUs grows in proportion. Empty for kernels too short to fill the GPU.
 std::optional<TimeChange> in_proportion(double us, const TaskWork& before, const TaskWork& after) {
   if (!std::holds_alternative<Operation>(before) || us < kFillsGpuUs) return std::nullopt;
   const double ratio = work_ratio(before, after);
@@ -455,7 +468,7 @@ std::optional<TimeChange> in_proportion(double us, const TaskWork& before, const
   return TimeChange{.factor = factor, .source = EstimateSource::fitted};
 }
 
-// Models of one GPU and its links, asked for new over recorded work.
+// Predicts time ratios of new to recorded work with the models of one GPU and its links.
 class GrowthModel {
  public:
   GrowthModel(const Program& program, StepPricer& prices, std::vector<GroupPlacement> places,
@@ -466,7 +479,7 @@ class GrowthModel {
         places_(std::move(places)),
         grown_(grown) {}
 
-  // `us`: what the task takes before the change.
+  // `us`: the time of the task before the change.
   Result<TimeChange> change_of(const TaskInfo& task, const TaskWork& now, double us) {
     if (const auto* operation = std::get_if<Operation>(&now)) {
       const Operation& before = *program_.works.operation(task.work);
@@ -478,7 +491,7 @@ class GrowthModel {
   }
 
  private:
-  // fp32 is fp32: a convolution is not on TF32 units unless it says so.
+  // Time by the model. Convolutions in fp32 do not use TF32 units unless their type is tf32.
   [[nodiscard]] Estimate time_of(const Operation& operation) {
     SeenKernels kernels;
     if (std::holds_alternative<ConvolutionShape>(operation.shape)) {
@@ -488,7 +501,8 @@ class GrowthModel {
     }
     return device_.of(operation, prices_.kernels().price(operation), kernels);
   }
-  // Attention of grouped heads in fp32 has no fused kernel in PyTorch ("No available kernel"): it is written out, with a mask.
+  // Attention with grouped heads in fp32 has no fused kernel in PyTorch ("No available kernel"). It is priced as two GEMMs, a
+  // softmax and, in the forward pass, an added mask.
   [[nodiscard]] Estimate time_of_written_out(const AttentionShape& s, DType dtype, Direction direction) {
     const std::int64_t heads = s.batch * s.heads, rows = heads * s.query_length;
     const std::int64_t values = s.value_head_dim > 0 ? s.value_head_dim : s.head_dim;
@@ -508,7 +522,8 @@ class GrowthModel {
                       dtype));
     return sum;
   }
-  // Another type of a product is another kernel on other units: how far a model is off one says nothing of the other.
+  // Another type of a GEMM runs another kernel on other units. The model error of one says nothing about the other, so the
+  // model time replaces the recorded one.
   TimeChange anew(const Operation& operation, double times, double us) {
     const auto* attention = std::get_if<AttentionShape>(&operation.shape);
     const bool written_out = attention != nullptr && attention->key_value_heads > 0 &&
@@ -521,6 +536,7 @@ class GrowthModel {
             .low = time.p10.value() / time.time.value(),
             .high = time.p90.value() / time.time.value()};
   }
+  // Ratio of the model times. With unchanged type the ratio is limited by the growth of the work.
   TimeChange of_operation(const Operation& before, const Operation& after) {
     if (after == nothing()) return {.factor = 0, .source = EstimateSource::analytic};
     const Estimate from = time_of(before), to = time_of(after);
@@ -529,13 +545,15 @@ class GrowthModel {
     if (before.dtype == after.dtype) factor = within_work(factor, before, after);
     return {.factor = factor, .source = weaker(from.source, to.source)};
   }
+  // Ratio of the model times of the links. Unknown groups or messages keep their time.
   Result<TimeChange> of_transfer(const CollectiveWork& before, const CollectiveWork& after) {
     if (!before.group.valid() || before.message.value() <= 0) return TimeChange{};
     const GroupPlacement& place = places_[before.group.index()];
     if (place.n_ranks < 2) return TimeChange{};
     STEPCAST_ASSIGN(const Estimate from, prices_.price(before.op, before.message, place));
     if (!after.group.valid() && grown_.n_ranks < 2)
-      return TimeChange{.factor = 0, .source = EstimateSource::analytic};  // nobody to talk to
+      // A group of one rank communicates nothing.
+      return TimeChange{.factor = 0, .source = EstimateSource::analytic};
     STEPCAST_ASSIGN(const Estimate to,
                     prices_.price(after.op, after.message, after.group.valid() ? place : grown_));
     return TimeChange{.factor = to.time.value() / from.time.value(),
@@ -546,17 +564,17 @@ class GrowthModel {
   StepPricer& prices_;
   DeviceTime device_;
   std::vector<GroupPlacement> places_;  // [GroupId] of the recorded job
-  GroupPlacement grown_;                // of the data-parallel ranks that are wanted
+  GroupPlacement grown_;                // the requested data-parallel ranks
 };
 
-// Of one task, in all three Costs and in what they rest on.
+// Applies a change to one task, in all three Costs and in the coverage by source.
 void change_time(const TimeChange& change, KernelClass kernel_class, BlockId b, std::uint32_t t,
                  std::uint64_t rank_count, RecordedPrices& priced) {
   const double spread = change.factor > 0 ? std::exp(kGrowthBand * std::abs(std::log(change.factor))) : 1.0;
   double& us = priced.costs.duration_us(b)[t];
   const double added = us * (change.factor - 1) / static_cast<double>(std::max<std::uint64_t>(1, rank_count));
   SourceTimes& of_class = priced.coverage.gpu_us[static_cast<std::size_t>(kernel_class)];
-  // What grows rests on models; what shrinks takes from every ground alike.
+  // Added time comes from the source of the change. Removed time reduces all sources in proportion.
   if (added >= 0) {
     of_class[static_cast<std::size_t>(change.source)] += added;
   } else {

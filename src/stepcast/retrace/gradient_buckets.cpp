@@ -23,42 +23,46 @@ namespace {
 using detail::BlockEdit;
 using detail::kNoTask;
 
-// Recorded all-reduces lie on a straight line if each is this close to it; what ranks and protocols differ by. Assumed.
+// Maximum relative distance of recorded all-reduces from a common line; ranks and protocols differ by that much. Assumed.
 constexpr double kOnTheLine = 0.15;
-// Messages that tell a line are this far apart. Assumed.
+// Least ratio of the largest to the smallest message that determines a line. Assumed.
 constexpr double kSpreadOfMessages = 1.5;
 
+// A recorded bucket: one all-reduce and its gradients [first, end).
 struct Bucket {
   std::vector<std::uint32_t> calls;      // CPU tasks of its launch, in order
   std::vector<std::uint32_t> transfers;  // GPU tasks
   double bytes = 0;
-  std::size_t first = 0, end = 0;  // gradients
+  std::size_t first = 0, end = 0;  // [first, end) of the gradients
 };
 
+// One parameter's gradient, found by its call of AccumulateGrad.
 struct Gradient {
-  std::uint32_t last_task = kNoTask;  // of its thread, apart from the launch of a bucket
-  double written_bytes = 0;           // by its copy; 0: not known
-  double copy_us = 0;
-  double bytes = 0;
+  std::uint32_t last_task = kNoTask;  // on its thread, without the launch of a bucket
+  double written_bytes = 0;           // by its copy into the bucket; 0: unknown
+  double copy_us = 0;                 // longest GPU task launched in its call
+  double bytes = 0;                   // its share of the bucket
 };
 
-// What a rank reduces, in its order.
+// The reductions of one rank, in order.
 struct Gradients {
   std::vector<Gradient> gradients;
   std::vector<Bucket> buckets;
 };
 
-// The calls of AccumulateGrad and of an all-reduce inside it that a task belongs to; invalid where it does not.
+// The calls of AccumulateGrad and of the all-reduce inside it that contain a task; invalid if there is none.
 struct Place {
   StackId gradient, reduction;
 };
 
+// Finds the gradients and buckets of one rank class. Only the thread with the most calls of all-reduce is read.
 class BucketFinder {
  public:
   BucketFinder(const RecordedProgram& recorded, std::size_t c)
       : program_(recorded.program),
         block_(program_.block(program_.rank_class(RankClassId{c}).instances.front().block)) {}
 
+  // Empty if no all-reduce is launched from inside AccumulateGrad.
   Gradients find() {
     const std::uint32_t n = block_.task_count();
     const std::vector<bool> left_over = left_over_tasks(block_);
@@ -124,7 +128,7 @@ class BucketFinder {
     });
   }
 
-  // Of several operations on a gradient one may be on its whole bucket.
+  // The size of a gradient by the smallest of its operations: one of several may process the whole bucket.
   Gradient gradient_of(const std::vector<std::uint32_t>& kernels) const {
     Gradient gradient;
     for (const std::uint32_t t : kernels) {
@@ -138,7 +142,7 @@ class BucketFinder {
     return gradient;
   }
 
-  // What the buckets weigh is recorded; how it is spread over their gradients follows from the copies.
+  // Messages of buckets are recorded. They are divided among gradients by written bytes, else by copy times.
   void share_bytes(Gradients& found) const {
     double shortest_us = 0;
     for (const Gradient& g : found.gradients) {
@@ -155,7 +159,7 @@ class BucketFinder {
       if (bucket.bytes <= 0 && shapes) {
         for (const Gradient& g : of_bucket) bucket.bytes += g.written_bytes;
       }
-      // As short as any copy: small, but not nothing.
+      // A gradient with the shortest copy gets a small weight above zero.
       const auto weight = [&](const Gradient& g) {
         return shapes ? g.written_bytes : g.copy_us - shortest_us + 0.01 * std::max(1.0, shortest_us);
       };
@@ -170,6 +174,7 @@ class BucketFinder {
   StackFold<Place> places_{program_.stacks};
 };
 
+// Error: a rank without buckets, ranks with different gradients or buckets, buckets without sizes.
 Status same_gradients(const RecordedProgram& recorded, const std::vector<Gradients>& ranks) {
   for (std::size_t c = 0; c < ranks.size(); ++c) {
     if (ranks[c].buckets.empty()) {
@@ -202,13 +207,13 @@ Status same_gradients(const RecordedProgram& recorded, const std::vector<Gradien
   return Ok{};
 }
 
-// Where buckets end, in gradients.
+// The ends of the new buckets as gradient indices: a bucket closes at `least_bytes` or at the last gradient.
 std::vector<std::size_t> ends_of_buckets(const std::vector<Gradient>& gradients, double least_bytes) {
   std::vector<std::size_t> ends;
   double bytes = 0;
   for (std::size_t g = 0; g < gradients.size(); ++g) {
     bytes += gradients[g].bytes;
-    // Shares of a message come out a rounding error below it.
+    // The shares of a message may add up to slightly less than the message.
     if (bytes >= least_bytes * (1 - 1e-9) || g + 1 == gradients.size()) {
       ends.push_back(g + 1);
       bytes = 0;
@@ -217,13 +222,14 @@ std::vector<std::size_t> ends_of_buckets(const std::vector<Gradient>& gradients,
   return ends;
 }
 
-// How the time of an all-reduce grows with its message: fixed + per_byte * bytes.
+// Time of an all-reduce as a function of its message: fixed + per_byte * bytes.
 struct Line {
   double fixed_us = 0, us_per_byte = 0;
   [[nodiscard]] double at(double bytes) const { return fixed_us + us_per_byte * bytes; }
 };
 
-// The line that is relatively closest to all; nothing where they do not lie on one.
+// Least-squares line in relative errors, without negative coefficients. Empty if the messages are too similar or a point is
+// farther than kOnTheLine from the line.
 std::optional<Line> line_through(const std::vector<double>& bytes, const std::vector<double>& us) {
   const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
   if (bytes.size() < 2 || *most < kSpreadOfMessages * *least) return std::nullopt;
@@ -247,6 +253,7 @@ std::optional<Line> line_through(const std::vector<double>& bytes, const std::ve
   return line;
 }
 
+// Rewrites the blocks of all ranks to new buckets that end at `ends`.
 class Regrouping {
  public:
   Regrouping(RecordedProgram& recorded, std::vector<Gradients> ranks, std::vector<std::size_t> ends)
@@ -258,7 +265,7 @@ class Regrouping {
     }
   }
 
-  // Also what told how long messages of other sizes take.
+  // Determines the time of other message sizes: a line through the recorded ones, else models. Returns the source, as text.
   Result<std::string> learn_times(const BucketPricing& pricing) {
     std::vector<double> bytes, us;
     for (std::size_t b = 0; b < ranks_[0].buckets.size(); ++b) {
@@ -289,6 +296,7 @@ class Regrouping {
                        pricer_->platform().name);
   }
 
+  // Regroups every rank and builds the new program.
   Result<RecordedProgram> run() {
     std::vector<detail::EditedBlock> blocks;
     for (std::size_t c = 0; c < ranks_.size(); ++c) {
@@ -306,11 +314,13 @@ class Regrouping {
   const Block& block(std::size_t c) const {
     return recorded_.program.block(recorded_.program.rank_class(RankClassId{c}).instances.front().block);
   }
+  // Recorded time in us of the all-reduce of bucket `b` on rank class `c`.
   double recorded_us(std::size_t c, std::size_t b) const {
     double us = 0;
     for (const std::uint32_t t : ranks_[c].buckets[b].transfers) us += block(c).duration_us()[t];
     return us;
   }
+  // The recorded transfer that is copied for new all-reduces like that of bucket `b`.
   std::uint32_t template_of(std::size_t c, std::size_t b) const {
     return ranks_[c].buckets[b].transfers.front();
   }
@@ -325,13 +335,15 @@ class Regrouping {
     return bytes;
   }
 
+  // Time of an all-reduce by the line or the models; only ratios of such times are used.
   Result<double> shape_us(double bytes) {
     if (line_) return line_->at(bytes);
     STEPCAST_ASSIGN(const Estimate once, pricer_->price(CollectiveOp::all_reduce, Bytes{bytes}, place_));
     return once.time.value();
   }
 
-  // Time of the all-reduce of these gradients on a rank.
+  // Time of the all-reduce of gradients [first, end) on rank class `c`: the recorded time of their shares of the recorded
+  // buckets, times the modelled ratio of the new message to the recorded ones.
   Result<double> time_of(std::size_t c, std::size_t first, std::size_t end) {
     double recorded = 0, shape = 0;
     for (std::size_t b = 0; b < ranks_[0].buckets.size(); ++b) {
@@ -348,6 +360,7 @@ class Regrouping {
     return shape > 0 ? us * recorded / shape : us;
   }
 
+  // Builds the new buckets of one rank: keeps all-reduces with unchanged end, launches new ones, removes the others.
   Status regroup(std::size_t c, BlockEdit& edit) {
     const Gradients& rank = ranks_[c];
     std::vector<std::uint32_t> now(ends_.size());  // transfer of each new bucket
@@ -381,19 +394,19 @@ class Regrouping {
     return Ok{};
   }
 
-  // Who waited for the one waits for the other.
+  // Removes `transfer` and lets its later waiters on other lanes wait for `by`.
   static void replace(std::uint32_t transfer, std::uint32_t by, BlockEdit& edit) {
     const std::vector<detail::EditedEdge> edges{edit.edges().begin(), edit.edges().end()};
     for (const detail::EditedEdge& edge : edges) {
       if (edge.from_port || edge.from != transfer || edge.to == by) continue;
       if (edit.task(edge.to).lane == edit.task(transfer).lane) continue;
-      if (edit.launched_us(edge.to) < edit.launched_us(by)) continue;  // launched before: it cannot wait
+      if (edit.launched_us(edge.to) < edit.launched_us(by)) continue;  // launched earlier, so it cannot wait
       edit.connect(by, edge.to, edge.delay_us, edge.info, edge.from_start);
     }
     edit.remove(transfer);
   }
 
-  // The all-reduce of bucket j behind gradient g, as that of recorded bucket o is launched.
+  // Launches the all-reduce of new bucket j after gradient g, like that of recorded bucket o. Returns the new transfer.
   std::uint32_t launch_at(std::size_t c, std::size_t g, std::size_t o, std::size_t j, BlockEdit& edit) {
     const Bucket& like = ranks_[c].buckets[o];
     const std::uint32_t old = like.transfers.front();
@@ -438,10 +451,10 @@ class Regrouping {
 
   RecordedProgram& recorded_;
   std::vector<Gradients> ranks_;
-  std::vector<std::size_t> ends_;  // of the new buckets, in gradients
+  std::vector<std::size_t> ends_;  // ends of the new buckets as gradient indices
   std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> collective_of_;  // [class, task]
   std::map<std::pair<std::size_t, std::size_t>, detail::NewCollective> added_;
-  std::map<std::size_t, double> message_bytes_;  // of recorded collectives that bring other gradients now
+  std::map<std::size_t, double> message_bytes_;  // of recorded collectives with changed gradients
   std::optional<Line> line_;
   StepPricer* pricer_ = nullptr;
   GroupPlacement place_;

@@ -28,6 +28,7 @@ AppliedHostTimes apply_host_overheads(const HostOverheads& overheads, const Reco
     (known.ground == OverheadTimeSource::own ? applied.own_us : applied.default_us) += us;
     durations[t] = us;
   }
+  // Delays of hand-offs between threads: only learned means replace them, not those of other operators.
   const std::span<double> delays = costs.delay_us(id);
   for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
     const EdgeInfo& edge = block.edge_infos()[e];

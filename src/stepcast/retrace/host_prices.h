@@ -1,11 +1,11 @@
-// Host time of recorded ranks from statistics instead of from their own record: what the CPU needs around the
-// operators of a step (T1..T5 of Lin et al., TPDS 2024), learned on other ranks, steps or jobs.
+// Replaces the recorded host time of ranks by statistics: the CPU overheads around the operators of a step (T1..T5 of
+// Lin et al., TPDS 2024), learned from other ranks, steps or jobs.
 //
 //   STEPCAST_ASSIGN(const HostOverheads host, HostOverheads::of(platform));
 //   apply_host_overheads(host, recorded, RankClassId{3}, costs);
 //
-// A task takes the mean of its overhead as often as it stands for it (`TaskInfo::work_times`), so that a step which was
-// learned from keeps its host time. Waiting is no host time.
+// A task takes the mean of its overhead times `TaskInfo::work_times`, the number of recorded occurrences it represents.
+// The total host time of a step is therefore unchanged if the statistics were learned from it. Waiting is not host time.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,35 @@
 
 namespace stepcast {
 
-// What was put in place of a rank's own host time, and how much of it rests on which ground.
+// The host time that replaced that of a rank, by the source of the statistics.
 struct AppliedHostTimes {
-  double own_us = 0;                                   // statistics of the same operator or call
-  double default_us = 0;                               // of its family or of all: this one was not learned
-  std::map<std::string, std::uint64_t> unknown_ops{};  // tasks of what was not learned, by name
+  double own_us = 0;      // statistics of the same operator or call
+  double default_us = 0;  // of the operator family or of all operators: this one was not learned
+  std::map<std::string, std::uint64_t> unknown_ops{};  // operators that were not learned -> number of tasks
 };
 
-// Host times over those of statistics: Python between operators, the framework inside of them and the driver's calls
-// depend on other things (interpreter, framework's version, driver), and so are apart.
+// Factors on the learned host times. Python between operators, framework code inside operators and driver calls depend on
+// different things (interpreter, framework version, driver), so each has its own factor.
 struct HostSpeed {
   double between_ops = 1;  // T1
   double in_ops = 1;       // T2, T3, T5, and hand-offs between threads
   double calls = 1;        // T4
-  double data_loader = 1;  // operators that read the next batch, in the process itself
-  // Each of them the same.
+  double data_loader = 1;  // operators that read the next batch in the training process
+  // The same factor for all four.
   [[nodiscard]] static HostSpeed all(double factor) { return {factor, factor, factor, factor}; }
+  // The factor for an overhead type.
   [[nodiscard]] double of(OverheadType type) const {
     return type == OverheadType::t1 ? between_ops : type == OverheadType::t4 ? calls : in_ops;
   }
 };
 
-// Sets the host time of the rank class in `costs`, times `speed`: a slower host. What no overhead is known for and
-// latencies of hand-offs between threads stay as recorded.
+// Sets the host time of the rank class in `costs` to the learned means times `speed` (above 1: a slower host). Tasks without
+// a known overhead and latencies of hand-offs between threads keep their recorded time.
 AppliedHostTimes apply_host_overheads(const HostOverheads& overheads, const RecordedProgram& recorded,
                                       RankClassId rank_class, Costs& costs, const HostSpeed& speed = {});
-// True for delays that a rank keeps from its own record and that are host time all the same.
+// True for delays kept from the record of a rank that are host time nevertheless.
 [[nodiscard]] bool is_host_delay(const RecordedProgram& recorded, const EdgeInfo& edge);
-// What such a delay is called among the overheads.
+// The name of such a delay among the overheads.
 [[nodiscard]] std::string hand_off_name(const RecordedProgram& recorded, const EdgeInfo& edge);
 // Scales the recorded host time of a rank class and the latencies between its threads.
 void scale_host_time(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs, double factor);

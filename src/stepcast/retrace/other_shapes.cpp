@@ -16,18 +16,20 @@
 namespace stepcast {
 namespace {
 
-// Steps whose work differs by less are of one shape: lookups and copies vary a little. Assumed (docs/constants.md).
+// Steps with a smaller share of changed work have the same shapes: lookups and copies vary slightly. Assumed
+// (docs/constants.md).
 constexpr double kSameShapes = 0.01;
-// Stretches that differ are compared piece by piece up to this many pairs, and not paired beyond.
+// Most pairs of pieces that are compared in a differing section of a stream; longer sections are not paired.
 constexpr std::size_t kMostPairs = std::size_t{1} << 24U;
 
+// A GPU task and its key for pairing.
 struct Piece {
   std::uint32_t task = 0;
   std::tuple<TaskKind, KernelClass, std::string_view> what;  // with the operator that launched it
 };
 using Pieces = std::vector<Piece>;
 
-// GPU work of the step by stream, in its order there.
+// GPU tasks of the step by recorded stream number, in stream order. Work left over from the previous step is excluded.
 std::map<std::int64_t, Pieces> pieces_by_stream(const Program& program, const Block& block) {
   const std::vector<bool> left_over = left_over_tasks(block);
   std::map<std::int64_t, Pieces> streams;
@@ -42,7 +44,7 @@ std::map<std::int64_t, Pieces> pieces_by_stream(const Program& program, const Bl
   return streams;
 }
 
-// Nodes of graphs that the trace numbers, whose branches begin in another order now and then: by their numbers.
+// Pairs graph nodes by the node numbers in the trace, because branches of a graph may start in another order each time.
 void pair_nodes(const Pieces& a, const Pieces& b, std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
   std::vector<bool> paired_a(a.size(), false), paired_b(b.size(), false);
   for (const auto& [i, j] : pairs) paired_a[i] = paired_b[j] = true;
@@ -58,7 +60,7 @@ void pair_nodes(const Pieces& a, const Pieces& b, std::vector<std::pair<std::siz
   }
 }
 
-// Pairs of positions of a longest common run of pieces, in order.
+// Pairs of positions in a longest common subsequence of pieces. O(rows x columns) after common prefixes and suffixes.
 std::vector<std::pair<std::size_t, std::size_t>> paired(const Pieces& a, const Pieces& b) {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   std::size_t begin = 0, end_a = a.size(), end_b = b.size();
@@ -68,7 +70,7 @@ std::vector<std::pair<std::size_t, std::size_t>> paired(const Pieces& a, const P
     pairs.emplace_back(end_a - 1, end_b - 1);
   const std::size_t rows = end_a - begin, columns = end_b - begin;
   if (rows == 0 || columns == 0 || rows > kMostPairs / columns) return pairs;
-  // [i][j]: the longest of what is behind i and j.
+  // [i][j]: length of the longest common subsequence of the pieces from i and j on.
   std::vector<std::uint32_t> longest((rows + 1) * (columns + 1), 0);
   const auto at = [&](std::size_t i, std::size_t j) -> std::uint32_t& {
     return longest[i * (columns + 1) + j];
@@ -88,18 +90,19 @@ std::vector<std::pair<std::size_t, std::size_t>> paired(const Pieces& a, const P
   return pairs;
 }
 
-// What the other step does where this one does `mine`; monostate: the same.
+// The work of `other` if it differs from `mine`; monostate: equal, or not comparable.
 TaskWork other_work(const TaskWork& mine, const TaskWork& other) {
   if (std::holds_alternative<Operation>(mine) && std::holds_alternative<Operation>(other))
     return mine == other ? TaskWork{} : other;
   const auto* a = std::get_if<CollectiveWork>(&mine);
   const auto* b = std::get_if<CollectiveWork>(&other);
   if (a == nullptr || b == nullptr || a->op != b->op || a->message == b->message) return {};
-  CollectiveWork now = *a;  // among the same ranks
+  CollectiveWork now = *a;  // the group is unchanged
   now.message = b->message;
   return now;
 }
 
+// Compares the two blocks of rank class `c` and adds the differences to `out`.
 void compare_class(const RecordedProgram& step, const RecordedProgram& other, std::size_t c,
                    OtherShapes& out) {
   const BlockId id = detail::block_id(step, c);

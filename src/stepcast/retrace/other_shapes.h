@@ -1,11 +1,11 @@
-// The work of another step of the same ranks, piece by piece: what a step would do with the shapes of that one, as steps of
-// packed or bucketed sequences have them.
+// Pairs the GPU work of two steps of the same ranks: the work one step would do with the shapes of the other, as in training
+// with packed or bucketed sequences.
 //
 //   const OtherShapes other = other_shapes(step_5, step_9);     // of the structure of step 5
 //   other.of_task[block][task]
 //
-// The GPU work of both stands in the order of its streams; pieces are the same where operator and class of kernel are. What
-// one of the two does alone is left out of the comparison.
+// GPU work is compared per stream in order. Two pieces match if their kind, kernel class and operator are equal. Work that
+// exists in only one of the steps is not compared.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,26 @@
 
 namespace stepcast {
 
+// The differences of `other` from `step`.
 struct OtherShapes {
   std::vector<std::vector<TaskWork>>
-      of_task;  // [block][task] of other work; monostate: the same, or not known
-  std::vector<std::vector<bool>> same_kernel;  // [block][task] of other work, by a kernel of the same name
-  double gpu_us = 0;                           // recorded GPU time of the step
-  double changed_us = 0;                       // of it that of pieces whose work is another in the other step
-  double moved_us = 0;     // by so much it would change in proportion to its work, longer and shorter alike
-  double unpaired_us = 0;  // of pieces that the other step does not have
-  std::size_t extra = 0;   // pieces that it alone has
+      of_task;  // [block][task] work of the counterpart; monostate: equal or unknown
+  // [block][task] the counterpart has other work and a kernel of the same name.
+  std::vector<std::vector<bool>> same_kernel;
+  double gpu_us = 0;       // recorded GPU time of the step
+  double changed_us = 0;   // part of gpu_us with other work in the counterpart
+  double moved_us = 0;     // sum of absolute changes if times were proportional to the work
+  double unpaired_us = 0;  // part of gpu_us without a counterpart
+  std::size_t extra = 0;   // pieces of the other step without a counterpart here
 };
 
-// Errors: other ranks.
+// Error: the two steps have different ranks.
 [[nodiscard]] Result<OtherShapes> other_shapes(const RecordedProgram& step, const RecordedProgram& other);
 
-// Times the work that there is to do, by its arithmetic on matrix units, else by its bytes; 0: not known.
+// Work after / before: FLOPs for matrix units, message bytes for collectives, else memory bytes. 0: unknown.
 [[nodiscard]] double work_ratio(const TaskWork& before, const TaskWork& after);
 
-// Whether hardly any work is more or less, or not there: less than a hundredth of the GPU's time. Lookups vary a little
-// from step to step.
+// True if the changed and unpaired work is at most 1 % of the GPU time. Lookups vary that much from step to step.
 [[nodiscard]] bool has_same_shapes(const OtherShapes& shapes);
 
 }  // namespace stepcast

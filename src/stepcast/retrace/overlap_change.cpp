@@ -12,12 +12,14 @@
 namespace stepcast {
 namespace {
 
+// GPU work of one rank by its recorded begin.
 struct GpuTask {
-  double begin_us = 0;  // recorded; of a transfer: without waiting for other ranks
+  double begin_us = 0;  // recorded; for a transfer without the wait for other ranks
   TaskId task;
   bool transfer = false;
 };
 
+// Transfers and computation of the step by recorded begin.
 std::vector<GpuTask> in_recorded_order(const Block& block, const std::vector<Interval>& measured) {
   const std::vector<bool> left_over = left_over_tasks(block);
   std::vector<GpuTask> tasks;
@@ -34,7 +36,7 @@ std::vector<GpuTask> in_recorded_order(const Block& block, const std::vector<Int
   return tasks;
 }
 
-// Every transfer behind the last computation of each stream before it, and the next one of each stream behind it.
+// Orders every transfer after the last earlier computation of each stream, and the next computation of each stream after it.
 void serialize(const Block& block, const std::vector<GpuTask>& tasks, BlockBuilder& builder) {
   const auto follow = [&](TaskId before, TaskId after) {
     builder.add_edge(BlockBuilder::end_of(before), after, Microseconds{},
@@ -55,18 +57,18 @@ void serialize(const Block& block, const std::vector<GpuTask>& tasks, BlockBuild
   }
 }
 
-// A block with another overlap, and where its tasks went.
+// A block with the changed overlap, and the new numbers of its tasks.
 struct Rewritten {
   BlockBuilder::Finished finished;
-  std::vector<TaskId> of_task;  // [task before]
-  TaskId step_end;              // invalid: as before
+  std::vector<TaskId> of_task;  // [old task]
+  TaskId step_end;              // invalid: unchanged
 };
 
-// A call of the host that returns when GPU work is over.
+// True for edges to host calls that return when GPU work has ended.
 bool is_synchronization(const EdgeInfo& edge) { return edge.origin == EdgeOrigin::synchronization; }
 
-// All of `block` but the edges that the change takes away, and those that it adds. With perfect overlap the step ends
-// with a task of no length, behind the last transfer of every stream; where the host does not wait, behind all of their work.
+// Copies `block` without the edges that the change removes and adds new ones. With perfect overlap a new task of zero length
+// ends the step after the last transfer of every stream. If the host does not wait, it follows the last work of every stream.
 class Rewriting {
  public:
   Rewriting(const Block& block, const std::vector<Interval>& measured, const RecordedStepFacts& facts,
@@ -77,6 +79,7 @@ class Rewriting {
         change_(change),
         builder_(block.name(), block.role()) {}
 
+  // `waiting`: the work of the new end task.
   Result<Rewritten> run(WorkId waiting) {
     for (const Lane& lane : block_.lanes()) builder_.add_lane(lane);
     for (const std::string& port : block_.in_ports()) builder_.add_in_port(port);
@@ -112,6 +115,7 @@ class Rewriting {
   }
 
  private:
+  // Copies all edges except those that the change removes.
   void copy_edges() {
     const std::uint32_t n = block_.task_count();
     for (std::uint32_t t = 0; t < n; ++t) {

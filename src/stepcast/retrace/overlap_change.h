@@ -1,11 +1,11 @@
-// Recorded ranks whose transfers overlap with computation, or whose host with the GPU, otherwise than they did.
+// Changes the overlap of recorded ranks: of transfers with computation, or of the host with the GPU.
 //
 //   STEPCAST_ASSIGN(RecordedProgram serial, with_overlap(std::move(recorded), OverlapChange::none));
 //
-// none      no computation overlaps a transfer of its rank: a transfer waits for all computation that had begun
-//           when it was recorded to begin, and all later computation waits for it
-// perfect   nothing but other transfers and the end of the step waits for a transfer
-// host      no call of the host waits for the GPU; the end of the step waits for all GPU work
+// none      no computation overlaps a transfer of its rank. A transfer waits for all computation that began before it
+//           in the record, and all later computation waits for the transfer.
+// perfect   only other transfers and the end of the step wait for a transfer.
+// host      no host call waits for the GPU; the end of the step waits for all GPU work.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@
 namespace stepcast {
 
 enum class OverlapChange : std::uint8_t { as_recorded, none, perfect, host };
+// The name of the value in messages.
 [[nodiscard]] std::string_view to_string(OverlapChange change);
 
-// Durations and measured times stay with their tasks. Errors: traces without transfers, or without calls that wait for the GPU;
-// ranks whose transfers would wait for each other in a circle.
+// Keeps durations and measured times of all tasks. Errors: traces without transfers (none, perfect) or without calls that
+// wait for the GPU (host); transfers of ranks that would wait for each other in a cycle.
 [[nodiscard]] Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange change);
 
 }  // namespace stepcast

@@ -15,23 +15,23 @@
 namespace stepcast {
 namespace {
 
-// What a replay of a record with its own times misses (docs/accuracy.md): the least half-width of any band.
+// Minimum half-width of any band: what a replay with recorded times misses (docs/accuracy.md).
 constexpr double kStructureBand = 0.01;
-// Half-widths of the band of host time that was not recorded on the machine that is predicted. The first where it was learned from
-// one job, which does not say how far jobs lie apart: 80 % of 72 pairs of jobs on an H100 and an H200 are within (`validate
-// overheads`; of the H200 alone 0.32). The second where another host counts as equally fast: assumed.
+// Half-widths of the band of host times not recorded on the predicted machine. The first applies to overheads learned from one
+// job, which do not show the variation between jobs: 80 % of 72 pairs of jobs on an H100 and an H200 are within (`validate
+// overheads`; 0.32 for the H200 alone). The second applies if another host is assumed equally fast: assumed.
 constexpr double kOneJobBand = 0.56, kOtherHostBand = 0.20;
-// And where the means are of other programs: of 57 steps of an H100 and an H200 that the host decides, dry runs with the host times of
-// the other machine are off by so much or less in 80 % (`validate dry_run`).
+// The same if the means come from other programs. In 80 % of 57 host-bound steps of an H100 and an H200, dry runs with the host
+// times of the other machine err by at most this share (`validate dry_run`).
 constexpr double kOtherProgramBand = 0.21;
 
-// What a step that its host decides takes without the profiler, over its recorded time: the least of six captures of an H100 and an
-// H200 whose step was measured without one, too (0.21 to 0.79: what a profiler costs differs more between jobs than between machines).
+// Ratio of host-bound step times without and with the profiler: the minimum of six captures of an H100 and an H200 that were
+// also measured without one. The range is 0.21 to 0.79 and varies more between jobs than between machines.
 constexpr double kLeastOfProfiled = 0.21;
-// Steps that get shorter by less with such a host are not the host's.
+// A step is host-bound if such a host shortens it by at least this share.
 constexpr double kHostDecides = 0.05;
 
-// The step with every piece of host time scaled.
+// The step time in us with all host times multiplied by `factor`.
 Result<double> step_with_host(const RecordedProgram& recorded, StepOrbit& orbit, Costs costs, double factor) {
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const Block& block = recorded.program.block(detail::block_id(recorded, c));
@@ -44,7 +44,7 @@ Result<double> step_with_host(const RecordedProgram& recorded, StepOrbit& orbit,
   return period.us;
 }
 
-// Host times of one Costs in another one.
+// Copies host times and delays from one Costs to another.
 void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const BlockId id = detail::block_id(recorded, c);
@@ -59,6 +59,7 @@ void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
   }
 }
 
+// The weakest source of the prediction: a measurement only if the record itself is asked for and its replay agrees.
 EstimateSource weakest(const Coverage& coverage, const RecordedBase& base,
                        const TracePredictionOptions& options) {
   const bool measured =
@@ -69,19 +70,19 @@ EstimateSource weakest(const Coverage& coverage, const RecordedBase& base,
   if (coverage.gpu_share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
   if (changes_gpu_times(options)) source = weaker(source, EstimateSource::fitted);
   if (options.host == HostTimeSource::overheads) source = weaker(source, EstimateSource::fitted);
-  // What was measured is another step then.
+  // A hypothetical step was not measured.
   if (source == EstimateSource::measured && rests_on_what_if(options)) return EstimateSource::assumed;
-  // Recorded durations on rebuilt dependencies: a measurement only of the step that was recorded, where they agree.
+  // Recorded durations on rebuilt dependencies are a measurement only of the recorded step, and only if both agree.
   const bool is_the_record = asks_as_recorded(options) && base.measured_us > 0 &&
                              base.band() <= kStructureBand && base.repaired <= kMuchRepaired;
   return is_the_record ? source : weaker(source, EstimateSource::fitted);
 }
 
-// How far the step may be shorter and longer than stated, as shares of it.
+// How much shorter and longer the step may be, as shares of the step time.
 struct Band {
   double down = kStructureBand, up = kStructureBand;
 
-  // One more cause, independent of the others.
+  // Adds a cause that is independent of the others, by the root of the sum of squares.
   void add(double step_us, double shortest_us, double longest_us) {
     if (!(step_us > 0)) return;
     down = std::hypot(down, shortest_us / step_us - 1);
@@ -89,21 +90,23 @@ struct Band {
   }
 };
 
-// The step with all GPU work at one end of its band.
+// The step time in us with all GPU work at one edge of its band.
 Result<double> step_with_gpu_times(const EditedStep& step, StepOrbit& orbit, Costs& edge) {
   copy_host(step.recorded, step.prices.costs, edge);
   STEPCAST_ASSIGN(const StepPeriod period, orbit.period(edge));
   return period.us;
 }
 
+// True if the predicted GPU differs from the one that represents the recording machine.
 bool is_other_machine(const TracePredictionOptions& options) {
   return options.platform != nullptr && options.recorded_on != nullptr &&
          options.platform->device.name != options.recorded_on->device.name;
 }
 
-// A step that differs by less in a row from what it takes alone needs no sentence.
+// Smaller relative differences between the single step and the step in a sequence are not reported.
 constexpr double kShownChange = 1e-3;
 
+// Explains why a step in a sequence takes another time than a single one.
 std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& period) {
   std::string note = fmt::format(
       "a single step ends on the CPU after {:.3f} ms; in a sequence of steps each takes {:.3f} ms",

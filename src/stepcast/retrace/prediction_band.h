@@ -1,5 +1,5 @@
-// The step that a prediction states, and its band: what it takes when the job repeats it, and how far times of GPU work,
-// of the host and of the structure may be off.
+// Computes the predicted step time and its band from three error sources: GPU times, host times and the structure of the
+// program. The time is that of a step in a sequence of equal steps.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@
 
 namespace stepcast {
 
+// The predicted step.
 struct RepeatedStep {
-  Estimate time;
-  std::optional<SettledStep> settled;  // where it differs from the step alone
+  Estimate time;                       // length of the step with p10 and p90
+  std::optional<SettledStep> settled;  // the step in steady state; absent if it equals the single step
 };
 
-// `scores`: of the edited step with its own costs. `base`: of the record; the band is at least as wide as it is off. Also says
-// in `notes` what decides. Errors: those of score_replay().
+// `scores`: replay of the edited step with its own costs. `base`: of the record; the band is at least as wide as the error of
+// the unchanged replay. Appends to `notes` the causes that determine the result. Errors: those of score_replay().
 [[nodiscard]] Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
                                                  const RecordedBase& base,
                                                  const TracePredictionOptions& options,

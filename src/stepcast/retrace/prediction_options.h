@@ -1,5 +1,4 @@
-// What a prediction from recorded ranks is asked for: where the step runs, where its times come from, and what of it is
-// changed.
+// The question for a prediction from recorded ranks: the platform, the sources of times and the changes to the step.
 #pragma once
 
 #include <cstdint>
@@ -24,40 +23,42 @@ enum class HostTimeSource : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(HostTimeSource ground);
 
-// A rank that computes on another device than the others.
+// Another device for the computation of one rank.
 struct RankPlatform {
   std::int32_t rank = 0;
   const Platform* platform = nullptr;
 };
 
+// Defaults ask for the recorded step on the recorded machine.
 struct TracePredictionOptions {
   RebuildOptions rebuild;
-  // To predict on; null: the machine that recorded.
+  // The platform to predict; null: the machine that recorded.
   const Platform* platform = nullptr;
-  // What stands for the machine that recorded; needed for `ratio`.
+  // The platform that represents the machine that recorded; required for `ratio`.
   const Platform* recorded_on = nullptr;
   KernelTimeSource kernels = KernelTimeSource::recorded;
   HostTimeSource host = HostTimeSource::recorded;
   // Factors on kernels and transfers (predict/what_if.h), and on host time.
   StepAssumptions assumptions{};
-  // Every rank computes and launches as fast as the median rank and starts with it: no stragglers.
+  // Removes stragglers: every rank computes and launches as fast as the median rank and starts with it.
   bool median_ranks = false;
-  bool barrier = false;  // all ranks begin the step at one moment, as behind a barrier
-  // Other work: batch, types, data-parallel ranks. Without a platform it needs `recorded_on`, and so do the next two.
+  bool barrier = false;  // all ranks begin the step at the same time, as after a barrier
+  // Changes of batch, types or data-parallel ranks. Without `platform` these and the next two require `recorded_on`.
   WorkChange change{};
   OverlapChange overlap = OverlapChange::as_recorded;
-  RecomputedPart recompute = RecomputedPart::none;  // what runs its forward again (added_recomputation.h)
-  double bucket_mb = 0;  // MiB that a bucket of gradients holds (gradient_buckets.h); 0: as recorded
-  const Platform* links = nullptr;  // transfers go over its links; null: over those of the platform
+  // The part of the forward that is repeated (added_recomputation.h).
+  RecomputedPart recompute = RecomputedPart::none;
+  double bucket_mb = 0;             // minimum MiB of a gradient bucket (gradient_buckets.h); 0: as recorded
+  const Platform* links = nullptr;  // prices transfers with its links; null: with those of the platform
   std::vector<RankPlatform> rank_platforms{};
-  // Of a second recording of the same ranks (predict_between()); `change.batch` then names the batch of the first one,
-  // and what is wanted. The times between the two come from there as well.
+  // Batch of a second recording of the same ranks (predict_between()); 0: none. `change.batch` then gives the batch of the
+  // first recording and the wanted one. `between_batches` has the interpolated times.
   std::int64_t second_batch = 0;
   const Costs* between_batches = nullptr;
-  // Work that was recorded without a time (Chakra traces) takes that of the platform's models.
+  // Work recorded without a time (Chakra traces) is priced by the models of the platform.
   bool price_unrecorded = false;
 
-  // The device that computes: that of the platform, else that of the machine that recorded; null: not known.
+  // The platform that computes: `platform`, else `recorded_on`; null: unknown.
   [[nodiscard]] const Platform* machine() const { return platform != nullptr ? platform : recorded_on; }
 };
 

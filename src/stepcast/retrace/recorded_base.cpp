@@ -12,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-// A what-if on a base that is off by more, as a share of the recorded step, is refused: assumed.
+// Largest error of the unchanged replay, as a share of the recorded step, at which changes are still predicted. Assumed.
 constexpr double kMostBaseError = 0.5;
 
 }  // namespace
@@ -49,8 +49,8 @@ Result<RecordedBase> recorded_base(const RecordedProgram& recorded) {
 }
 
 Status check_base(const RecordedBase& base, const TracePredictionOptions& options) {
-  // Without a warning the replay is right, and the step in a row is another one than the step alone: a host that runs
-  // ahead of its GPU, as at the begin of a recording.
+  // Without a warning the replay is correct and the step in a sequence differs from the single step: the host runs ahead of its
+  // GPU, as at the beginning of a recording.
   if (asks_as_recorded(options) || !base.warning || std::abs(base.error()) <= kMostBaseError) return Ok{};
   return Error{"the replay of this step differs too much from the record to predict changes"}
       .found(fmt::format("{:.3f} ms without a change, recorded {:.3f} ms ({:+.1f} %)",

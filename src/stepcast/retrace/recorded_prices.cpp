@@ -20,41 +20,40 @@
 namespace stepcast {
 namespace {
 
-// A kernel that no model knows moves with the memory bandwidth of the GPUs, or the peak of its class; that it
-// does is a guess, and so is how well: a factor of 1.5 to either side. Assumed.
+// Kernels without a model scale with the memory bandwidth of the GPUs or the peak rate of their class. Their band is this
+// factor to either side. Assumed.
 constexpr double kGuessedSpread = 1.5;
 
-// How far the time of a kernel from models alone may be off, in ln, p10 or p90: long ones, and those as short as
-// any. Three quarters of the classes of kernels of the public traces lie within.
+// Half-widths of the band of kernels priced by models alone, in ln, p10 or p90, for long kernels and for the shortest ones.
+// Three quarters of the kernel classes of the public traces are within.
 constexpr double kLongSpread = 0.25, kShortSpread = 0.6;
-// Multiple of the shortest kernel that lies between the two.
+// Kernels this many times longer than the shortest one get a band halfway between the two.
 constexpr double kShortKernels = 4;
 
-// A time relative to another one, with its band.
+// A factor on a time, with its band.
 struct Factor {
   double middle = 1, low = 1, high = 1;
   EstimateSource source = EstimateSource::measured;
 };
 
-// How far a kernel is from its model on one GPU has causes. Those of the work and of the framework's own code (odd
-// extents, unfused passes, launches) are there on another GPU, too; the library of another vendor has algorithms and tiles
-// of its own. Part of the distance (as a logarithm) that moves to a GPU of another vendor: the correlation of what the models
-// err by class on the two workloads that were recorded on an H100 and an MI300X, without attention 0.5; fused attention
-// is another library's kernel altogether, and there it is none.
+// Share of the model error of a kernel (as a logarithm) that moves to a GPU of another vendor. Errors caused by the work and
+// by framework code (odd dimensions, unfused passes, launches) recur on the other GPU; the libraries of another vendor have
+// other algorithms and tiles. Value: the correlation of model errors by class of the two workloads recorded on an H100 and an
+// MI300X, 0.5 without attention. Fused attention comes from another library, so its error does not move.
 constexpr double kMovesToOtherVendor = 0.5;
-// Correlation of what the models err on two GPUs, for bands: the same figure.
+// Correlation of the model errors on two GPUs, used for bands: the same figure.
 constexpr double kSharedError = 0.5;
 
-// Correlation of what the classes of one step are off that moves by the ratio of the models: 11 of the 13 of the two workloads
-// lie on the side on which their step does. Assumed to be half.
+// Correlation of the errors of kernel classes priced by ratio within one step: 11 of the 13 classes of the two workloads err to
+// the same side as their step. Assumed to be half.
 constexpr double kClassesTogether = 0.5;
 
-// Time on the target over the recorded one, which took `distance` times what the models say of the origin. `moves`: the
-// part of the distance that the target shares.
-// `spread`: half-width of the band, in ln, where pairs of GPUs showed it; 0: as far as the models may err.
+// Factor from the recorded time to the time on the target. `distance`: recorded time over the model of the origin. `moves`:
+// the share of that distance (as a logarithm) that the target shares. `spread`: half-width of the band in ln if measured on
+// pairs of GPUs; 0: derived from the bands of both models.
 Factor over(const Estimate& target, const Estimate& origin, double distance, double moves, double spread) {
   const double ratio = target.time.value() / origin.time.value();
-  // The same work on the same GPU: nothing is taken from the models.
+  // The same work on the same GPU keeps its recorded time exactly.
   if (moves == 1 && std::abs(ratio - 1) < 1e-9) return {};
   const double middle = distance > 0 ? ratio * std::pow(distance, moves - 1) : ratio;
   const EstimateSource source = weaker(target.source, origin.source);
@@ -62,18 +61,19 @@ Factor over(const Estimate& target, const Estimate& origin, double distance, dou
   const auto from_middle = [](const Estimate& e, Microseconds edge) {
     return edge.value() > 0 && e.time.value() > 0 ? std::abs(std::log(edge.value() / e.time.value())) : 0.0;
   };
-  // Estimates on different grounds err apart.
+  // Errors of estimates from different sources are independent.
   const double shared = target.source == origin.source ? kSharedError : 0;
   const auto joint = [&](double of_target, double of_origin) {
     const double moved = moves * of_origin;
     return std::sqrt(of_target * of_target + moved * moved - 2 * shared * of_target * moved);
   };
-  // A fast target and a slow origin make the smallest ratio.
+  // The smallest ratio has a fast target and a slow origin.
   const double down = joint(from_middle(target, target.p10), from_middle(origin, origin.p90));
   const double up = joint(from_middle(target, target.p90), from_middle(origin, origin.p10));
   return {middle, middle * std::exp(-down), middle * std::exp(up), source};
 }
 
+// Prices all tasks of one recorded program. Every distinct work is priced once per GPU.
 class Pricing {
  public:
   Pricing(const RecordedProgram& recorded, const RecordedPricing& how)
@@ -113,13 +113,14 @@ class Pricing {
   }
 
  private:
+  // Model times of one work, cached.
   struct PricedOnce {
     bool done = false;
-    std::optional<Estimate> target, origin;  // nothing: no model
-    std::string why;                         // no model
+    std::optional<Estimate> target, origin;  // empty: no model
+    std::string why;                         // why there is no model
   };
 
-  // Which kernels did each of the works.
+  // Collects the kernel implementations that executed each work.
   void see_kernels() {
     implementations_.resize(program_.names.size());
     for (std::size_t b = 0; b < program_.blocks().size(); ++b) {
@@ -131,6 +132,7 @@ class Pricing {
       }
     }
   }
+  // The implementation that the kernel name shows, cached per name.
   KernelImplementation implementation(const TaskInfo& task) {
     if (!task.name.valid()) return KernelImplementation::other;
     std::optional<KernelImplementation>& known = implementations_[task.name.index()];
@@ -138,6 +140,7 @@ class Pricing {
     return *known;
   }
 
+  // Prices the GPU tasks of a block and adds them to the coverage and the bands of their classes. Host tasks are unchanged.
   void price_block(BlockId id, RecordedPrices& out) {
     const Block& block = program_.block(id);
     const double ranks = static_cast<double>(std::max<std::uint64_t>(1, program_.rank_count()));
@@ -172,6 +175,7 @@ class Pricing {
     return {us * factor.middle, us * factor.low, us * factor.high, factor.source};
   }
 
+  // The time of a GPU task by the requested source; falls back to without_model().
   Times times_of(const TaskInfo& task, double recorded_us) {
     const bool from_models = how_.price_unrecorded && recorded_us <= 0;
     if (how_.kernels == KernelTimeSource::recorded && !from_models) return scaled(recorded_us, what_if(task));
@@ -190,7 +194,7 @@ class Pricing {
       }
       return without_model(task, recorded_us, work.why);
     }
-    // A kernel that does a share of an operation takes no less than any kernel does.
+    // Even a kernel with a share of an operation takes the time of the shortest kernel.
     const double least =
         task.kind == TaskKind::kernel
             ? shortest_kernel_us(program_.works.operation(task.work), implementation(task), figures())
@@ -203,8 +207,8 @@ class Pricing {
             std::max(timed(work.target->p90), us * spread), work.target->source};
   }
 
-  // The part of a kernel's distance from its model that the target shares. How long the shortest kernel takes is a matter of
-  // each GPU.
+  // The share of the distance between a kernel and its model that the target has too. 1 for transfers and GPUs of one vendor.
+  // The time of the shortest kernel is specific to each GPU and excluded.
   double shared_cause(const TaskInfo& task, double modelled_us) const {
     const bool transfer = program_.works.collective(task.work) != nullptr;
     if (transfer || how_.origin->platform().device.vendor == how_.target->platform().device.vendor) return 1;
@@ -215,8 +219,8 @@ class Pricing {
     return kMovesToOtherVendor * (1 - shortest_us / std::max(modelled_us, shortest_us));
   }
 
-  // Rows that are fetched at random, on another device of the architecture: their bytes at the bandwidth are the part of the
-  // recorded time that moves with it, the rest is latency. The band keeps its width.
+  // Random row lookups on another device of the same architecture. The bytes over the bandwidth are the part of the recorded
+  // time that scales with bandwidth; the rest is latency. The relative width of the band is kept.
   Factor of_random_rows(const TaskInfo& task, double recorded_us, const Factor& by_models) const {
     const AnalyticModel& origin = how_.origin->kernels().model().analytic();
     const double bytes = work_of(*program_.works.operation(task.work)).bytes().value() * task.work_times;
@@ -230,6 +234,7 @@ class Pricing {
   const DeviceFigures& figures() const { return how_.target->kernels().model().analytic().figures(); }
   double floor_us() const { return figures().kernel_floor_us; }
 
+  // What-if factor on a recorded time, by kernel class and by the links of the group.
   Factor what_if(const TaskInfo& task) const {
     const StepAssumptions& assume = how_.assumptions;
     double factor = assume.memory_bound_factor;
@@ -246,11 +251,12 @@ class Pricing {
     return {factor, factor, factor, EstimateSource::measured};
   }
 
+  // The time of work without a model: recorded, or scaled by bounds on another GPU. It is listed as unmodelled with `why`.
   Times without_model(const TaskInfo& task, double recorded_us, std::string_view why) {
     Factor factor = what_if(task);
     const bool recorded = recorded_us > 0;
     if (!recorded) {
-      // Nobody recorded how long it takes: it exists, so it takes what the shortest kernel does.
+      // Recorded without a time: assume the time of the shortest kernel.
       recorded_us = floor_us();
       factor.source = EstimateSource::assumed;
       factor.low = factor.middle / kGuessedSpread;
@@ -258,7 +264,7 @@ class Pricing {
     } else if (how_.origin != nullptr && how_.target != nullptr &&
                how_.origin->platform().device.name != how_.target->platform().device.name) {
       if (task.kernel_class == KernelClass::communication)
-        factor.middle = link_ratio(recorded_us);  // the target's prices know of what-if factors
+        factor.middle = link_ratio(recorded_us);  // the prices of the target include the what-if factors
       else
         factor.middle *= bound_ratio(task.kernel_class);
       factor.source = EstimateSource::assumed;
@@ -271,7 +277,7 @@ class Pricing {
     return scaled(recorded_us, factor);
   }
 
-  // Time on the target over that on the origin of work at its bound.
+  // Time ratio target / origin of work at its bound: peak rate for GEMMs and attention, memory bandwidth for the rest.
   double bound_ratio(KernelClass kernel_class) const {
     const Device& from = how_.origin->platform().device;
     const Device& to = how_.target->platform().device;
@@ -285,8 +291,8 @@ class Pricing {
                                            : 1.0;
   }
 
-  // The same of a transfer whose message or group is not known: as the all-reduce of all ranks that takes its recorded
-  // time on the origin.
+  // Time ratio target / origin of a transfer with unknown message or group. It is treated as an all-reduce of all ranks with the
+  // message size that takes the recorded time on the origin, found by bisection.
   double link_ratio(double recorded_us) {
     std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks_));
     std::iota(ranks.begin(), ranks.end(), 0U);
@@ -308,8 +314,9 @@ class Pricing {
     return to > 0 && from > 0 ? to / from : 1.0;
   }
 
-  // A library of convolutions chooses anew. It copies tensors between layouts where the one that was recorded did so, and where that
-  // had no matrix units, which want another layout than PyTorch's own.
+  // Kernels of a convolution on the target if its library differs. The target library selects its own algorithm. Layout copies
+  // are added if the recorded library copied or had no matrix units, and the target has them: matrix units need another layout
+  // than the default of PyTorch.
   SeenKernels on_other_library(const Operation& operation, const SeenKernels& seen) const {
     SeenKernels out = seen.without_convolutions();
     if (!std::holds_alternative<ConvolutionShape>(operation.shape)) return out;
@@ -330,7 +337,7 @@ class Pricing {
     return out;
   }
 
-  // Of a convolution that ran without a GPU, in the type that the operation has.
+  // Usual kernels of a convolution recorded without a GPU, in the type of the operation.
   SeenKernels of_dry_run(const Operation& operation) const {
     const DeviceFigures& has = how_.target->kernels().model().analytic().figures();
     SeenKernels kernels = usual_kernels(operation, how_.target->platform().device.vendor == "AMD",
@@ -339,6 +346,7 @@ class Pricing {
     return kernels;
   }
 
+  // Model times of a work on both GPUs, computed at the first request.
   const PricedOnce& price(WorkId id) {
     PricedOnce& once = works_[id.index()];
     if (once.done) return once;
@@ -364,6 +372,7 @@ class Pricing {
     return once;
   }
 
+  // Price of a collective on the links of `prices`; empty with a reason in `why` if it cannot be priced.
   static std::optional<Estimate> price(StepPricer& prices, const CollectiveWork& work,
                                        std::span<const GroupPlacement> places, std::string& why) {
     if (!work.group.valid() || work.message.value() <= 0) {
@@ -381,6 +390,7 @@ class Pricing {
     return std::nullopt;
   }
 
+  // Lists unmodelled work by descending time, averaged over the ranks.
   void finish_coverage(Coverage& coverage) const {
     const double ranks = static_cast<double>(std::max<std::uint64_t>(1, program_.rank_count()));
     for (const auto& [key, sum] : unmodelled_) {
@@ -391,6 +401,7 @@ class Pricing {
                      [](const auto& a, const auto& b) { return a.time_us > b.time_us; });
   }
 
+  // Unmodelled tasks of one kind and their time.
   struct Sum {
     std::uint64_t tasks = 0;
     double time_us = 0;
@@ -402,10 +413,10 @@ class Pricing {
   std::vector<PricedOnce> works_;                                     // [WorkId]
   std::vector<SeenKernels> seen_;                                     // [WorkId]
   std::vector<std::optional<KernelImplementation>> implementations_;  // [NameId]
-  std::int64_t n_ranks_ = 2;  // of the job, or a pair where one alone is known
+  std::int64_t n_ranks_ = 2;                                          // ranks of the job, at least 2
   bool same_library_ = true;
   bool is_dry_run_ = false, channels_last_ = false;
-  std::optional<KernelSibling> sibling_;  // of the same architecture
+  std::optional<KernelSibling> sibling_;  // set for GPUs of the same architecture
   std::optional<DeviceTime> target_time_, origin_time_;
   std::map<std::tuple<std::string_view, KernelClass, std::string>, Sum> unmodelled_;
 };

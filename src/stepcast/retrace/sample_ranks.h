@@ -1,4 +1,4 @@
-// How many ranks of a recorded job take samples of their own, told by who is in its collectives.
+// The number of recorded ranks with samples of their own, derived from the groups of the collectives.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace stepcast {
 
-// Of the recorded ranks: all where every rank of the job has a batch; fewer where ranks share one, as in tensor parallelism, which
-// all-reduces activations in the forward pass. At least 1. Error: the groups of the collectives do not tell, as with pipelines.
+// Equals the number of recorded ranks if each rank of the job has its own batch. It is smaller if ranks share a batch, as in
+// tensor parallelism, which all-reduces activations in the forward pass. At least 1. Error: the groups are ambiguous, as with
+// pipelines.
 [[nodiscard]] Result<std::int64_t> sample_ranks(const RecordedProgram& recorded);
 
 }  // namespace stepcast

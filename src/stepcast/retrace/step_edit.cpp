@@ -40,6 +40,7 @@ Status change_overlap(const Options& options, EditedStep& step) {
   return Ok{};
 }
 
+// Order matters within a stage, too: the structure first gets new buckets, then recomputation, then overlap.
 constexpr std::array kEdits{
     StepEdit{"bucket-size", "regroup gradients into buckets of another size", EditStage::structure, true,
              [](const Options& o) { return o.bucket_mb > 0; }, lacks_nothing, regroup_gradients},
@@ -107,6 +108,7 @@ bool changes_gpu_times(const TracePredictionOptions& options) {
 }
 
 Result<EditedStep> edited_step(RecordedProgram recorded, const TracePredictionOptions& options) {
+  // All checks run before the first edit, so that a missing input is reported early.
   for (const StepEdit& edit : kEdits)
     if (edit.asked(options)) STEPCAST_TRY(edit.check(options, recorded));
   EditedStep step{std::move(recorded), options};

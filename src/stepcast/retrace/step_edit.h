@@ -1,10 +1,10 @@
-// What is changed of a recorded step before it is simulated: one list of edits, in the order in which they are made.
+// The list of edits that turn a recorded step into the predicted one, in the order of their application.
 //
 //   for (const StepEdit& edit : step_edits()) edit.name, edit.what
 //   STEPCAST_ASSIGN(const EditedStep step, edited_step(std::move(recorded), options));
 //   step.recorded, step.prices.costs, step.notes
 //
-// An edit of a stage finds everything that earlier stages leave. The list is sorted by stage, which the compiler checks.
+// Edits of one stage see the results of all earlier stages. The list is sorted by stage, checked at compile time.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@
 
 namespace stepcast {
 
+// What an edit changes.
 enum class EditStage : std::uint8_t {
-  structure,   // which tasks there are, and what waits for what: durations are the recorded ones
+  structure,   // tasks and dependencies; durations are the recorded ones
   gpu_times,   // of kernels, copies and transfers
   host_times,  // of CPU threads
   ranks,       // differences between ranks
@@ -35,36 +36,38 @@ struct EditedStep {
   EditedStep(RecordedProgram program, const TracePredictionOptions& options);
 
   RecordedProgram recorded;
-  // Models of the platform that is predicted, with what-if factors, and of the machine that recorded; null where there
-  // is none.
+  // Models of the predicted platform (with what-if factors) and of the machine that recorded; null if not given.
   std::unique_ptr<StepPricer> target, origin;
   RecordedPricing pricing;
-  RecordedPrices prices{Costs{Program{}}, Costs{Program{}}, Costs{Program{}}, {}};  // from gpu_times on
+  RecordedPrices prices{
+      Costs{Program{}}, Costs{Program{}}, Costs{Program{}}, {}};  // set from stage gpu_times on
   std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
-  // How far host times that were learned from other jobs are off this one's (HostOverheads::band()).
+  // Error of host times learned from other jobs, for this job (HostOverheads::band()).
   std::optional<double> host_band{};
-  std::vector<std::string> notes;  // what was done, for a person
+  std::vector<std::string> notes;  // what was done, for the user
 };
 
+// One entry of the list.
 struct StepEdit {
-  std::string_view name;  // lower case, one word or several with hyphens
-  std::string_view what;  // a verb phrase
+  std::string_view name;  // lower case, words separated by hyphens
+  std::string_view what;  // a verb phrase for the user
   EditStage stage;
-  // True where the times of GPU work, also without a platform, are no longer the recorded ones.
+  // True if the edit changes times of GPU work even without another platform.
   bool changes_gpu_times;
+  // Whether the options ask for this edit.
   bool (*asked)(const TracePredictionOptions& options);
-  // What the options and the record lack for it.
+  // Error: an input the edit needs is missing in the options or the record.
   Status (*check)(const TracePredictionOptions& options, const RecordedProgram& recorded);
   Status (*apply)(const TracePredictionOptions& options, EditedStep& step);
 };
 
-// In the order in which they are made.
+// All edits in the order of application.
 [[nodiscard]] std::span<const StepEdit> step_edits();
 
-// True if an edit that was asked for changes the times of GPU work beyond what a platform does.
+// True if a requested edit changes times of GPU work for reasons other than the platform.
 [[nodiscard]] bool changes_gpu_times(const TracePredictionOptions& options);
 
-// Errors: the first edit that lacks something, else those of the edits that were asked for.
+// Applies all requested edits. Errors: an edit lacks an input, else the errors of the edits.
 [[nodiscard]] Result<EditedStep> edited_step(RecordedProgram recorded, const TracePredictionOptions& options);
 
 }  // namespace stepcast

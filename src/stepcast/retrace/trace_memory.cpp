@@ -10,19 +10,21 @@
 namespace stepcast {
 namespace {
 
+// The lifetime of one storage, in positions of the operator order.
 struct StorageUse {
   std::int64_t bytes = 0;
-  std::size_t first = 0, last = 0;  // places in the order of the operators
+  std::size_t first = 0, last = 0;  // positions in the operator order
   std::size_t last_forward = 0;
   bool there_before = false;  // read before it was written
 };
 
-// Where a block of layers that runs twice lies in the order of the operators.
+// The positions of a recomputed block in the operator order.
 struct BlockPlaces {
   std::size_t first = 0, last = 0;  // forward
-  std::size_t backward = 0;         // its first operator
+  std::size_t backward = 0;         // position of its first backward operator
 };
 
+// The positions of all blocks with forward and backward in the trace; others are skipped.
 std::vector<BlockPlaces> places_of(const ExecutionTrace& trace, std::span<const std::size_t> order,
                                    std::span<const SequenceRange> blocks) {
   std::vector<BlockPlaces> places;
@@ -79,7 +81,7 @@ TraceMemory trace_memory(const ExecutionTrace& trace, std::span<const SequenceRa
     memory.persistent = memory.persistent + Bytes{static_cast<double>(storage.bytes)};
   }
   const std::vector<BlockPlaces> blocks = places_of(trace, order, recomputed);
-  std::map<std::size_t, double> change;  // bytes that come (and behind their last use go), by place
+  std::map<std::size_t, double> change;  // [position] bytes allocated there minus bytes freed
   for (const auto& [id, storage] : storages) {
     if (storage.there_before) continue;
     const auto bytes = static_cast<double>(storage.bytes);
@@ -92,6 +94,7 @@ TraceMemory trace_memory(const ExecutionTrace& trace, std::span<const SequenceRa
         return storage.first >= block.first && storage.last_forward <= block.last &&
                storage.last >= block.backward;
       });
+      // Freed after the last use in the forward, and allocated again at the start of the backward of the block.
       if (in != blocks.end()) {
         change[storage.last_forward + 1] -= bytes;
         change[in->backward] += bytes;

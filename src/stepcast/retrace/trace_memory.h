@@ -1,9 +1,9 @@
-// How much GPU memory the tensors of a recorded step take, from its execution trace, and at another batch.
+// GPU memory of the tensors of a recorded step, from its execution trace, and its value at another batch.
 //
-// A storage counts from the first operator that uses it to the last one. What an operator reads before any wrote it was
-// there before the step and stays: weights, states of the optimizer as far as the step reads them, and the batch. The
-// others come and go. Those as large as a weight are gradients and do not grow with the batch; the rest does. What
-// kernels allocate inside, what the allocator wastes and the context of the driver are not in a trace.
+// A storage is live from its first to its last use by an operator. Storages that are read before any write existed before the
+// step and stay: weights, optimizer states that the step reads, and the batch. All others are temporary. Temporary storages
+// with the size of a weight are gradients and do not grow with the batch; the rest does. Not in a trace: allocations inside
+// kernels, allocator fragmentation and the driver context.
 #pragma once
 
 #include <span>
@@ -14,18 +14,20 @@
 
 namespace stepcast {
 
+// Memory of one rank by kind.
 struct TraceMemory {
-  Bytes persistent{};   // all through the step
-  Bytes gradients{};    // of the size of a weight, all of them at once
-  Bytes activations{};  // the most that the others take at one time
+  Bytes persistent{};   // live during the whole step
+  Bytes gradients{};    // temporary, with the size of a weight; sum of all
+  Bytes activations{};  // peak of the other temporary storages
+  // Total at `batch_ratio` times the recorded batch.
   [[nodiscard]] Bytes at(double batch_ratio) const {
     return persistent + gradients + activations * batch_ratio;
   }
 };
 
-// Nothing of it is known (all 0) for traces that name no tensors on a GPU. What the operators of `recomputed` make
-// and nothing but their backward reads later goes with the end of each block, and comes again with the begin of its
-// backward (added_recomputation.h).
+// All 0 for traces that name no GPU tensors. `recomputed`: blocks with recomputation (added_recomputation.h). Tensors made by
+// their operators and read later only by their backward are freed at the end of the block and live again from the start of
+// its backward.
 [[nodiscard]] TraceMemory trace_memory(const ExecutionTrace& trace,
                                        std::span<const SequenceRange> recomputed = {});
 

@@ -11,7 +11,7 @@
 namespace stepcast {
 namespace {
 
-// What runs twice or in other buckets does so at the wanted batch.
+// True if an edit changes tasks or dependencies; it must then see the times at the wanted batch.
 bool changes_structure(const TracePredictionOptions& options) {
   for (const StepEdit& edit : step_edits())
     if (edit.stage == EditStage::structure && edit.asked(options)) return true;
@@ -66,6 +66,7 @@ Result<TracePrediction> predict_between(RecordedProgram first, RecordedProgram s
   TracePredictionOptions between = options;
   if (!changes_structure(options)) {
     between.between_batches = &at_batch;
+    // Structural edits copy durations, so the interpolated times become the recorded ones first.
     return predict_recorded(std::move(structure), between);
   }
   STEPCAST_ASSIGN(structure, detail::with_durations(std::move(structure), at_batch));

@@ -1,14 +1,12 @@
-// The step of recorded ranks under other circumstances: on another GPU, with other links or a faster host,
-// without stragglers.
+// Predicts the step of recorded ranks on another GPU, with other links, a faster host or without stragglers.
 //
 //   TracePredictionOptions how{.platform = &mi300x, .recorded_on = &h100, .kernels = KernelTimeSource::ratio};
 //   STEPCAST_ASSIGN(const TracePrediction p, predict_trace(set.inputs(), how));
-//   p.step.time, p.step.p10, p.step.p90        // of the rank whose step is longest
-//   p.ranks[3].step.simulated_us               // of one rank; measured_us beside it
+//   p.step.time, p.step.p10, p.step.p90        // of the rank with the longest step
+//   p.ranks[3].step.simulated_us               // of one rank, next to its measured_us
 //
-// Structure, order and learned delays are those of the record (trace/recorded_program.h); the times of GPU work
-// come from recorded_prices.h, those of the host from host_prices.h. What is changed of a step, and in which order, is
-// the list of step_edit.h.
+// Structure, order and learned delays come from the record (trace/recorded_program.h), GPU times from recorded_prices.h, host
+// times from host_prices.h. step_edit.h lists all edits of a step and their order.
 #pragma once
 
 #include <optional>
@@ -28,28 +26,32 @@
 
 namespace stepcast {
 
+// A prediction with everything needed to explain it.
 struct TracePrediction : ReplayScores {
   RecordedProgram recorded;
   Costs costs{recorded.program};
   Coverage coverage;
-  Estimate step;                                       // longest step of all ranks
-  RecordedBase base;                                   // what the record inherits to it
+  Estimate step;                                       // the longest step of all ranks
+  RecordedBase base;                                   // error of the unchanged replay, part of the band
   std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
+  // What was done and which causes matter, for the user.
   std::vector<std::string> notes;
-  // The step in a row of such steps, where that differs from the step alone.
+  // The step in a sequence of equal steps; absent if it equals the single step.
   std::optional<SettledStep> settled;
-  // What `step` is the length of: tasks and, for every rank class, the window.
+  // The timeline that `step` measures.
   [[nodiscard]] const Timeline& step_timeline() const { return settled ? settled->timeline : timeline; }
+  // [rank class] the interval of the step in step_timeline().
   [[nodiscard]] std::vector<Interval> step_windows() const;
 };
 
-// `base`: recorded_base() of the record, where it is known. Errors: those of check_base(), edited_step() and score_replay().
+// `base`: recorded_base() of the record if the caller has it; null: computed here. Errors: those of check_base(),
+// edited_step() and score_replay().
 [[nodiscard]] Result<TracePrediction> predict_recorded(RecordedProgram recorded,
                                                        const TracePredictionOptions& options,
                                                        const RecordedBase* base = nullptr);
 
-// The same ranks recorded at two batches, `options.change.batch->recorded` and `options.second_batch`: what scales is what
-// differs (batch_pair.h). Errors: no batch that is wanted; those of between_batches() and predict_recorded().
+// Predicts from two recordings of the same ranks at the batches `options.change.batch->recorded` and `options.second_batch`
+// by interpolation (batch_pair.h). Errors: no wanted batch; those of between_batches() and predict_recorded().
 [[nodiscard]] Result<TracePrediction> predict_between(RecordedProgram first, RecordedProgram second,
                                                       const TracePredictionOptions& options);
 

@@ -13,22 +13,25 @@
 #include "stepcast/workload/step_work.h"
 
 namespace stepcast {
+// Generation is priced as prefill of all prompts and decoding in slices of the length distribution: in each slice, the
+// sequences that are still running generate one token per iteration.
 namespace {
 
-// Tokens of prompts in one pass: max_num_batched_tokens of vLLM on GPUs with 70 GiB and more.
+// Prompt tokens per prefill pass: max_num_batched_tokens of vLLM on GPUs with at least 70 GiB.
 constexpr std::int64_t kChunkTokens = 8192;
-// The answers' lengths in as many slices.
+// Number of slices of the answer lengths.
 constexpr int kSlices = 40;
-// From where on a step waits for its longest answers alone.
+// Share of running sequences below which the step waits only for its longest answers.
 constexpr double kTailShare = 0.1;
 constexpr double kCacheElementBytes = 2;  // keys and values in bf16
 
+// True for attention, which decoding prices separately.
 bool is_attention(const WorkItem& item) {
   return item.operation() != nullptr && std::holds_alternative<AttentionShape>(item.operation()->shape);
 }
 
-// What a training step does besides: loss, work of the host, balancing of experts, and biases of experts one expert after the
-// other, which the fused products of engines add.
+// True for work of a training step that an engine does not have: loss, host work, balancing of experts, and separate bias
+// kernels per expert, which engines fuse into their GEMMs.
 bool trains_only(const WorkItem& item) {
   if (item.role == ItemRole::training) return true;
   const Operation* operation = item.operation();
@@ -74,14 +77,14 @@ Result<Generation> Generation::create(const Transformer& model, const EngineLayo
   for (const ChunkWork& chunk : work.chunks) parameters += chunk.dense_parameters + chunk.expert_parameters;
   engine.weight_bytes_ = parameters / as_double(layout.pipeline) * element_size(layout.dtype).value();
   engine.count_cache();
-  engine.model_.tower.reset();  // sees an image once, and not with every token
+  engine.model_.tower.reset();  // the vision tower processes an image once, not with every token
   return engine;
 }
 
 void Generation::count_cache() {
   for (std::int64_t layer = 0; layer < model_.n_layers; ++layer) {
     const Transformer one = model_.layer_kinds.empty() ? model_ : layer_model(model_, model_.kind(layer));
-    if (!one.attends()) continue;  // a state of constant size
+    if (!one.attends()) continue;  // its state has a constant size
     const double heads = as_double((one.n_heads + layout_.tensor - 1) / layout_.tensor);
     const CachedKeys keys = attention_of(one).cache(one, layout_.tensor);
     const double window =
@@ -124,7 +127,7 @@ Result<double> Generation::list_us(const WorkList& list, const Placement& placem
   for (const WorkItem& item : list) {
     if (trains_only(item) || (decodes && is_attention(item))) continue;
     if (const Transfer* transfer = item.transfer()) {
-      // Every rank of an engine has all tokens: behind its experts one sum is all they exchange.
+      // All ranks of an engine have all tokens, so a layer of experts needs one all-reduce instead of all-to-alls.
       if (model_.moe && (transfer->op != CollectiveOp::all_reduce || sums)) continue;
       sums = true;
       STEPCAST_ASSIGN(const Estimate time, prices_->price(*transfer, placement));
@@ -171,6 +174,7 @@ Result<double> Generation::forward_us(std::int64_t sequences, std::int64_t token
   return us;
 }
 
+// Iteration times are nearly linear between powers of two, so few batch sizes are priced.
 Result<double> Generation::products_us(double sequences) {
   const auto at = [&](std::int64_t n) -> Result<double> {
     if (const auto known = priced_.find(n); known != priced_.end()) return known->second;
@@ -185,7 +189,7 @@ Result<double> Generation::products_us(double sequences) {
   return low + (high - low) * (sequences - as_double(below)) / as_double(below);
 }
 
-// As many parts of the batch as stages are under way, so that every stage works all the time.
+// The batch is divided into as many parts as pipeline stages, so that every stage is always busy.
 Result<double> Generation::iteration_us(double sequences, double context) {
   const double stages = as_double(layout_.pipeline);
   const double part = std::max(1.0, sequences / stages);
@@ -214,6 +218,7 @@ Result<GenerationTime> Generation::generate(const GenerationLoad& load) {
 
   const double running = std::min(load.sequences * std::max(1.0, load.batches_in_flight), load.at_once);
   const double answer = lengths.mean() - load.prompt_tokens;
+  // Off-policy: new sequences replace finished ones, so the batch size is constant.
   if (load.batches_in_flight > 0) {
     const double iterations = answer * load.sequences / running;
     STEPCAST_ASSIGN(const double us, iteration_us(running, load.prompt_tokens + answer / 2));
@@ -221,12 +226,13 @@ Result<GenerationTime> Generation::generate(const GenerationLoad& load) {
     out.decode_layers = layers * iterations;
     return out;
   }
-  if (load.sequences > running) {  // those that wait start as others end
+  if (load.sequences > running) {  // waiting sequences start as others end
     const double iterations = answer * (load.sequences - running) / running;
     STEPCAST_ASSIGN(const double us, iteration_us(running, load.prompt_tokens + answer / 2));
     out.decode_s += 1e-6 * us * iterations;
     out.decode_layers += layers * iterations;
   }
+  // On-policy tail: in each slice of lengths, the longer sequences still run. `any`: probability that some engine still has one.
   const double width = (lengths.max() - load.prompt_tokens) / kSlices;
   for (int slice = 0; slice < kSlices; ++slice) {
     const double tokens = load.prompt_tokens + width * (slice + 0.5);

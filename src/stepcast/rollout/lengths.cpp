@@ -17,12 +17,13 @@
 namespace stepcast {
 namespace {
 
-// Of the logarithm of lengths: answers of reasoning models to mathematical questions. Assumed.
+// Standard deviation of the logarithm of lengths, for answers of reasoning models to mathematical questions. Assumed.
 constexpr double kUsualSigma = 0.6;
 
+// P(Z > z) of the standard normal distribution.
 double normal_above(double z) { return 0.5 * std::erfc(z / std::sqrt(2.0)); }
 
-// Mean of min(X, most) where ln X is normal.
+// Mean of min(X, most) for lognormal X.
 double cut_mean(double mu, double sigma, double most) {
   const double z = (std::log(most) - mu) / sigma;
   return std::exp(mu + sigma * sigma / 2) * normal_above(sigma - z) + most * normal_above(z);
@@ -48,6 +49,7 @@ Result<Lengths> Lengths::lognormal(double mean_tokens, double max_tokens, double
   out.mean_ = mean_tokens;
   out.max_ = max_tokens;
   out.sigma_ = sigma;
+  // Bisection for the mu that gives the mean after clipping.
   double low = std::log(mean_tokens) - 20, high = std::log(max_tokens) + 20 * sigma;
   constexpr int kHalvings = 100;
   for (int i = 0; i < kHalvings; ++i) {

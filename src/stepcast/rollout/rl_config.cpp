@@ -22,49 +22,52 @@
 #include "stepcast/rollout/lengths.h"
 
 namespace stepcast {
+// Each framework has a reader that maps its keys to the settings of a question. Readers mark the keys they use, and all
+// remaining keys are listed as not modelled.
 namespace {
 
 using detail::RlKeys;
 
-// What a config comes to before it is held against what was said.
+// The content of a config before it is combined with the settings of the user.
 struct RlConfig {
   Job job;
   RlSettings settings;
-  std::string model;                       // at a hub, or a folder
-  std::optional<std::int64_t> max_tokens;  // of prompt and answer
-  // A micro-batch: where it counts answers, and not packed rows; or tokens.
+  std::string model;                       // name at a hub, or a folder
+  std::optional<std::int64_t> max_tokens;  // of prompt plus answer
+  // Micro-batch size in answers (not packed rows) or in tokens.
   std::optional<std::int64_t> micro_batch_answers, micro_batch_tokens;
-  std::optional<std::int64_t> said_gpus;  // whoever asks knows better than the config
+  std::optional<std::int64_t> said_gpus;  // GPUs given by the user; they override the config
   [[nodiscard]] std::int64_t gpus() const { return said_gpus.value_or(job.n_gpus.value_or(0)); }
   std::vector<std::string> notes;
 };
 
-// a x b, where both are numbers of GPUs.
+// a x b; empty if one is missing or too large for a number of GPUs.
 std::optional<std::int64_t> product(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
   constexpr std::int64_t kMost = 1 << 24;
   if (!a || !b || *a > kMost || *b > kMost) return std::nullopt;
   return *a * *b;
 }
 
+// Sets the type; unknown words leave it unchanged.
 void set_dtype(const std::string& word, JobSettings& s) {
   if (word == "bfloat16" || word == "bf16") s.dtype = DType::bf16;
   if (word == "float16" || word == "fp16") s.dtype = DType::fp16;
   if (word == "float32" || word == "fp32") s.dtype = DType::fp32;
 }
 
-// FSDP of PyTorch, as far as these frameworks use it: weights are sharded, and gathered in bf16.
+// PyTorch FSDP as these frameworks use it: sharded weights, gathered in bf16.
 void use_fsdp(Job& job) {
   job.framework = Framework::fsdp;
   job.settings.sharding = Sharding::zero3;
 }
 
-// What keys say of a part that is described in one way only.
+// For features that are modelled in only one way: any other value than `usual` is listed as not modelled.
 void want(RlKeys& k, const std::string& path, std::string_view usual, RlConfig& out) {
   const std::string word = k.text(path);
   if (!word.empty() && lower(word) != usual) out.job.not_modelled.push_back(fmt::format("{}={}", path, word));
 }
 
-// Adapters of rank `rank`; the products that get one in the names of Hugging Face or Megatron Core, all where none is named.
+// LoRA of rank `rank`. `targets`: GEMMs with LoRA in the names of Hugging Face or Megatron Core; all if not given.
 void use_adapters(RlKeys& k, const std::string& rank, const std::string& targets, RlConfig& out,
                   std::int64_t usual = 0) {
   const std::int64_t is_rank = k.whole_or(rank, usual);
@@ -74,6 +77,7 @@ void use_adapters(RlKeys& k, const std::string& rank, const std::string& targets
   out.job.settings.lora_targets = adapter_products(names.empty() ? "all" : names);
 }
 
+// The training part of a NeMo-RL config, with the Megatron or the DTensor backend.
 void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   JobSettings& s = out.job.settings;
   const std::string policy = "policy.";
@@ -92,7 +96,7 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   for (const char* kind : {"sequence_packing.", "dynamic_batching."}) {
     const std::string section = policy + kind;
     const bool packs = section.find("packing") != std::string::npos;
-    if (k.is_on(section + "enabled", packs) != packs)  // rows are padded
+    if (k.is_on(section + "enabled", packs) != packs)  // rows are padded, which is not modelled
       out.job.not_modelled.push_back(fmt::format("{}enabled={}", section, !packs));
     if (k.is_on(section + "enabled"))
       out.micro_batch_tokens = k.whole(section + "train_mb_tokens");
@@ -102,7 +106,7 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   k.same(policy + "logprob_", policy + "train_micro_", "batch_size", "batch_size");
   k.same(policy + "sequence_packing.", policy + "sequence_packing.", "logprob_", "train_");
   k.same(policy + "dynamic_batching.", policy + "dynamic_batching.", "logprob_", "train_");
-  constexpr std::int64_t kUsualRank = 8;  // of NeMo-RL's examples
+  constexpr std::int64_t kUsualRank = 8;  // in the examples of NeMo-RL
   const std::string peft = cfg + (megatron ? "peft." : "lora_cfg.");
   if (k.is_on(peft + "enabled"))
     use_adapters(k, peft + "dim", peft + "target_modules", out, kUsualRank);
@@ -125,16 +129,17 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
     k.use_megatron(cfg + section, out.job);
 }
 
+// A NeMo-RL config.
 void read_nemo_rl(RlKeys& k, RlConfig& out) {
   RlSettings& r = out.settings;
   out.model = k.text("policy.model_name");
   const bool filters = k.is_on("grpo.use_dynamic_sampling");
   r.algorithm = filters ? "dapo" : "grpo";
-  // What passes the filter is `num_prompts_per_step`; so many times as much is generated.
+  // `num_prompts_per_step` counts prompts that pass the filter; generation produces `batch_multiplier` times as many.
   if (filters) r.oversampling = k.number("grpo.batch_multiplier").value_or(1);
   r.prompts = k.whole("grpo.num_prompts_per_step");
   r.generations = k.whole("grpo.num_generations_per_prompt");
-  // Without a penalty the reference runs all the same, unless it is told not to.
+  // Without a KL penalty the reference still runs, unless this key disables it.
   if (k.is_on("grpo.skip_reference_policy_logprobs_calculation")) out.job.settings.reference_model = false;
   out.max_tokens = k.whole("policy.max_total_sequence_length");
   const std::string vllm = "policy.generation.vllm_cfg.";
@@ -167,8 +172,8 @@ void read_nemo_rl(RlKeys& k, RlConfig& out) {
   read_nemo_rl_training(k, out);
 }
 
-// verl's trainer has its backend from the configuration that is named, or one of its groups; what both leave open, its keys
-// show.
+// True if verl uses its Megatron backend: by the strategy, the engine, the name of the config or of its groups, else by the
+// sections that are present.
 bool is_megatron_of_verl(RlKeys& k) {
   const std::string actor = "actor_rollout_ref.actor.", strategy = k.text(actor + "strategy"),
                     engine = k.text("model_engine"),
@@ -180,7 +185,7 @@ bool is_megatron_of_verl(RlKeys& k) {
   return k.has(actor + "megatron.") && !k.has(actor + "fsdp_config.");
 }
 
-// Layers of the actor's Megatron: keys of its own, and those of Megatron Core's TransformerConfig.
+// Megatron layout of the actor: keys of verl and of the TransformerConfig of Megatron Core.
 void read_verl_megatron(RlKeys& k, RlConfig& out) {
   JobSettings& s = out.job.settings;
   const std::string actor = "actor_rollout_ref.actor.", cfg = actor + "megatron.",
@@ -194,9 +199,9 @@ void read_verl_megatron(RlKeys& k, RlConfig& out) {
   s.context = k.degree(cfg + "context_parallel_size");
   s.expert = k.degree(cfg + "expert_model_parallel_size");
   const std::optional<std::int64_t> expert_tensor = k.whole(cfg + "expert_tensor_parallel_size");
-  if (s.expert) s.expert_tensor = expert_tensor;  // null: as tensors
+  if (s.expert) s.expert_tensor = expert_tensor;  // null: equal to tensor parallelism
   if (k.is_on(cfg + "sequence_parallel", true) && s.tensor) s.sequence_parallel = true;
-  // In releases before 0.4; later ones have the words of Megatron Core, and none says to recompute.
+  // Keys of releases before 0.4. Later releases use the keys of Megatron Core, and recompute nothing by default.
   const std::string older = "actor_rollout_ref.model.gradient_checkpointing_kwargs.activations_checkpoint_";
   const std::string granularity = k.text(older + "granularity"), method = k.text(older + "method");
   const std::optional<std::int64_t> count = k.whole(older + "num_layers");
@@ -205,7 +210,7 @@ void read_verl_megatron(RlKeys& k, RlConfig& out) {
     if (!method.empty()) s.recompute_by_block = method == "block";
     if (count) s.recompute_layers = count;
   }
-  // On the CPU where all of it is, and it is updated there.
+  // Modelled only if the whole optimizer is offloaded and runs on the CPU.
   const double on_host = k.number(optimizer + "optimizer_offload_fraction").value_or(0);
   if (on_host > 0 && on_host < 1)
     out.job.not_modelled.push_back(fmt::format("{}optimizer_offload_fraction={:g}", optimizer, on_host));
@@ -215,6 +220,7 @@ void read_verl_megatron(RlKeys& k, RlConfig& out) {
     k.use_megatron(section, out.job);
 }
 
+// FSDP layout of the actor.
 void read_verl_fsdp(RlKeys& k, RlConfig& out) {
   JobSettings& s = out.job.settings;
   const std::string actor = "actor_rollout_ref.actor.", cfg = actor + "fsdp_config.";
@@ -225,7 +231,7 @@ void read_verl_fsdp(RlKeys& k, RlConfig& out) {
   if (!s.context) s.context = k.degree(cfg + "ulysses_sequence_parallel_size");
   if (s.context) s.context_parallel_kind = ContextParallelKind::all_to_all;
   if (!k.is_on(cfg + "reshard_after_forward", true)) s.sharding = Sharding::zero2;
-  // Weights are cut over so many GPUs, and the groups of these have copies; -1: over all.
+  // fsdp_size: GPUs per copy of the weights; -1: all GPUs share one copy.
   const double shards = k.number(cfg + "fsdp_size").value_or(-1);
   const double gpus = static_cast<double>(out.gpus());
   if (shards == 1)
@@ -237,10 +243,11 @@ void read_verl_fsdp(RlKeys& k, RlConfig& out) {
   if (k.is_on("actor_rollout_ref.model.enable_gradient_checkpointing", true)) s.recompute = Recompute::full;
 }
 
+// The training part of a verl config.
 void read_verl_training(RlKeys& k, RlConfig& out) {
   const std::string actor = "actor_rollout_ref.actor.";
   JobSettings& s = out.job.settings;
-  // Counts prompts; each has `rollout.n` answers.
+  // ppo_mini_batch_size counts prompts, each with `rollout.n` answers.
   s.global_batch_sequences =
       product(k.whole_or(actor + "ppo_mini_batch_size", 256), out.settings.generations);
   s.dtype = DType::bf16;
@@ -251,20 +258,20 @@ void read_verl_training(RlKeys& k, RlConfig& out) {
     read_verl_megatron(k, out);
   else
     read_verl_fsdp(k, out);
-  constexpr std::int64_t kUsualTokens =
-      16384;  // ppo_max_token_len_per_gpu of verl/trainer/config/actor/actor.yaml
+  // ppo_max_token_len_per_gpu of verl/trainer/config/actor/actor.yaml.
+  constexpr std::int64_t kUsualTokens = 16384;
   if (k.is_on(actor + "use_dynamic_bsz")) {
     out.micro_batch_tokens =
         product(k.whole_or(actor + "ppo_max_token_len_per_gpu", kUsualTokens), s.context.value_or(1));
   } else {
     out.micro_batch_answers = k.whole(actor + "ppo_micro_batch_size_per_gpu");
-    // Before 0.2 it counted the answers of all GPUs.
+    // Before release 0.2 this key counted the answers of all GPUs.
     const std::optional<std::int64_t> all = k.whole(actor + "ppo_micro_batch_size");
     const auto others = product(product(s.tensor.value_or(1), s.pipeline.value_or(1)), s.context.value_or(1));
     if (const auto of_copies = product(all, others); of_copies && !out.micro_batch_answers && out.gpus() > 0)
       out.micro_batch_answers = std::max<std::int64_t>(1, *of_copies / out.gpus());
   }
-  // The reference and the critic are spread as the actor is.
+  // Reference and critic have the layout of the actor; equal keys are marked as read.
   for (const char* section : {"actor_rollout_ref.ref.", "actor_rollout_ref.rollout."})
     k.same(section, actor, "log_prob_", "ppo_");
   k.same("actor_rollout_ref.ref.log_prob_", actor);
@@ -273,7 +280,7 @@ void read_verl_training(RlKeys& k, RlConfig& out) {
   k.same("critic.model.", actor);
 }
 
-// Where nothing is said, the values of verl/trainer/config/ppo_trainer.yaml.
+// A verl config; defaults as in verl/trainer/config/ppo_trainer.yaml.
 void read_verl(RlKeys& k, RlConfig& out) {
   RlSettings& r = out.settings;
   out.model = k.text("actor_rollout_ref.model.path");
@@ -284,7 +291,7 @@ void read_verl(RlKeys& k, RlConfig& out) {
     out.notes.push_back(
         fmt::format("{}: priced as grpo, which has no critic either", estimator.substr(0, 40)));
   r.prompts = k.whole_or("data.train_batch_size", 1024);
-  // Fully asynchronous: updates of so many mini-batches, as they come.
+  // Fully asynchronous training: updates of a number of mini-batches, as they arrive.
   const std::string fully = "async_training.";
   if (k.has(fully)) {
     const std::optional<std::int64_t> batches = product(k.whole_or(fully + "require_batches", 1),
@@ -312,7 +319,7 @@ void read_verl(RlKeys& k, RlConfig& out) {
     want(k, rollout + "quantization", "", out);
   out.job.n_gpus = k.gpus("trainer.nnodes", 1, "trainer.n_gpus_per_node", 8);
   r.policy = "on";
-  // Off policy: a pool of its own generates.
+  // Off-policy: a separate pool generates.
   if (!k.is_on("actor_rollout_ref.hybrid_engine", true) || k.has(fully)) {
     const auto pool = k.gpus("rollout.nnodes", 1, "rollout.n_gpus_per_node", 8);
     r.policy = fmt::format("off:{}",
@@ -330,7 +337,7 @@ void read_verl(RlKeys& k, RlConfig& out) {
   read_verl_training(k, out);
 }
 
-// Where nothing is said, the defaults of openrlhf/cli/train_ppo_ray.py.
+// OpenRLHF flags; defaults as in openrlhf/cli/train_ppo_ray.py.
 void read_open_rlhf(RlKeys& k, RlConfig& out) {
   RlSettings& r = out.settings;
   JobSettings& s = out.job.settings;
@@ -339,9 +346,9 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
   const bool filters = k.is_on("dynamic_filtering");
   r.algorithm = filters ? "dapo" : estimator.empty() || estimator == "gae" ? "ppo" : "grpo";
   if (k.number("init_kl_coef").value_or(0.01) == 0) s.reference_model = false;
-  (void)k.is_on("use_kl_loss");  // of the same reference
+  (void)k.is_on("use_kl_loss");  // uses the same reference
   r.prompts = k.whole_or("rollout_batch_size", 1024);
-  // So many prompts are asked for at a time, until enough pass the filter.
+  // This many prompts are generated at a time until enough pass the filter.
   if (const auto generated = k.number("vllm_generate_batch_size"); generated && *r.prompts > 0)
     r.oversampling = std::max(1.0, *generated / static_cast<double>(*r.prompts));
   r.generations = k.whole_or("n_samples_per_prompt", 1);
@@ -396,7 +403,7 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
   want(k, "critic_pretrain", lower(out.model), out);
 }
 
-// Words behind the script of a command line: "path=value" (also "++path=value"), "--name value", "--name a b",
+// The values of a command line after its script. Forms: "path=value" ("++path=value"), "--name value", "--name a b",
 // "--name=value", "--name".
 YamlScalars values_of(const std::vector<std::string>& words) {
   YamlScalars values;
@@ -431,11 +438,11 @@ YamlScalars values_of(const std::vector<std::string>& words) {
   return values;
 }
 
-// A framework of post-training: by what its config or command line is recognised, and its reader.
+// A post-training framework: the keys that identify it, and its reader.
 struct RlFormat {
   std::string_view name;
-  std::string_view section;      // that only its config has
-  std::string_view key, one_of;  // or a key, and one of several together with it
+  std::string_view section;      // section that only its configs have
+  std::string_view key, one_of;  // or a key together with one of several others
   void (*read)(RlKeys& keys, RlConfig& out);
 };
 constexpr RlFormat kFormats[] = {
@@ -444,7 +451,7 @@ constexpr RlFormat kFormats[] = {
     {"OpenRLHF", "", "pretrain", "rollout_batch_size vllm_num_engines actor_num_nodes", read_open_rlhf},
 };
 
-// Null: of none of them.
+// The framework of these keys; null: none of them.
 const RlFormat* format_of(const YamlScalars& values) {
   const auto has_section = [&](std::string_view section) {
     const auto at = values.lower_bound(section);
@@ -461,13 +468,13 @@ const RlFormat* format_of(const YamlScalars& values) {
 Result<YamlScalars> file_values(const std::filesystem::path& file, std::vector<std::string>& notes,
                                 int depth);
 
-// `upper` where both say something.
+// Both sets of values; `upper` has precedence.
 YamlScalars over_values(YamlScalars lower, YamlScalars upper) {
   for (auto& [path, value] : upper) lower.insert_or_assign(path, std::move(value));
   return lower;
 }
 
-// The files that `defaults` names, alone or in a list: those that are files of YAML.
+// The YAML files that `defaults` names, as a single value or a list.
 std::vector<std::string> files_below(const JsonValue& root) {
   std::vector<std::string> files;
   const JsonValue* const defaults = root.find("defaults");
@@ -481,8 +488,8 @@ std::vector<std::string> files_below(const JsonValue& root) {
   return files;
 }
 
-// A file with what its `defaults` say below it; of defaults that are not here, a note, and what stands in those of them that
-// NeMo-RL ships.
+// The values of a file on top of those of its `defaults`. Missing default files give a note and are replaced by the tables
+// shipped for NeMo-RL, if there is one.
 Result<YamlScalars> config_values(const ConfigText& file, std::vector<std::string>& notes, int depth = 0) {
   STEPCAST_ASSIGN(const JsonValue root, parse_yaml(file.text, file.name));
   if (!root.is_object())
@@ -513,14 +520,14 @@ Result<YamlScalars> file_values(const std::filesystem::path& file, std::vector<s
   return config_values({std::string{shipped}, name}, notes, depth);
 }
 
-// The values of a config or command line, and whose they are.
+// The values of a config or command line, with its framework and name.
 struct FoundConfig {
   YamlScalars values;
   const RlFormat* format = nullptr;
   std::string name;
 };
 
-// Configurations of verl itself, whose values the reader knows.
+// Configs that are part of verl itself. Their values are the defaults of the reader.
 bool is_of_verl(std::string_view config) {
   const std::string_view name = config.substr(0, config.find('.'));
   return name.ends_with("ppo_trainer") || name.ends_with("ppo_megatron_trainer") || name.starts_with("dapo_");
@@ -535,11 +542,11 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
     out.name = "--command-line";
     STEPCAST_ASSIGN(const std::vector<std::string> words, words_of_launch_script(*job.command_line));
     out.values = values_of(words);
-    // What NeMo-RL's script reads where nothing is said.
+    // The default config of this NeMo-RL script.
     if (std::ranges::any_of(words,
                             [](const std::string& word) { return word.ends_with("run_grpo_math.py"); }))
       out.values.emplace("config", "grpo_math_1B.yaml");
-    // NeMo-RL's file, or Hydra's where it is no part of verl: both may be spelled without an ending.
+    // A config file of NeMo-RL, or one of Hydra that is not part of verl. Both may be given without a file extension.
     const auto at = [&](const char* key) {
       const auto found = out.values.find(key);
       return found == out.values.end() ? std::string{} : found->second;
@@ -557,20 +564,20 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
   return out;
 }
 
-// A folder with its config.json, or a name at a hub; of a path to neither (`$HOME/models/Qwen3-8B/snapshot`), the last part
-// that is one.
+// The model of a folder with config.json, or of a hub name. For other paths (`$HOME/models/Qwen3-8B/snapshot`), the last part
+// that is a hub name.
 std::optional<std::string> model_named(const std::string& name, std::vector<std::string>& notes) {
   std::error_code ignored;
   const auto at = std::filesystem::path{name} / "config.json";
   if (std::filesystem::exists(at, ignored)) return at.string();
   for (std::string_view rest = name; !rest.empty(); rest = rest.substr(0, rest.rfind('/'))) {
     const std::string_view part = rest.substr(rest.rfind('/') + 1);
-    const std::size_t dashes = part.rfind("--");  // models--Qwen--Qwen3-8B of a cache
+    const std::size_t dashes = part.rfind("--");  // format of a cache folder: models--Qwen--Qwen3-8B
     if (auto preset = preset_of_hub_name(dashes == std::string_view::npos ? part : part.substr(dashes + 2)))
       return preset;
     if (rest.rfind('/') == std::string_view::npos) break;
   }
-  // "sft-qwen-2.5-32b-instruct" was one before it was trained further.
+  // Names of fine-tuned models such as "sft-qwen-2.5-32b-instruct" contain the name of their base model.
   for (std::string_view rest = name; !rest.empty();) {
     const std::size_t next = rest.find_first_of("-_/");
     if (next == std::string_view::npos) break;
@@ -594,7 +601,7 @@ Status use_model(const RlConfig& config, const std::string& file, Job& job, std:
       .advice("give its config.json with --model");
 }
 
-// As many rows of the longest sequence as hold so many answers or tokens.
+// Sets the micro-batch to the number of longest rows with the configured answers or tokens.
 Status use_micro_batch(const RlConfig& config, const std::string& lengths, JobSettings& s) {
   if (!config.micro_batch_answers && !config.micro_batch_tokens) return Ok{};
   STEPCAST_ASSIGN(const Lengths read, Lengths::read(lengths));
@@ -603,13 +610,13 @@ Status use_micro_batch(const RlConfig& config, const std::string& lengths, JobSe
                             : static_cast<double>(*config.micro_batch_answers) * read.mean();
   const double rows = tokens / read.max();
   constexpr double kMost = 1e6;
-  // What a micro-batch may hold, no row goes beyond; answers are so many on average.
+  // A token limit is strict (round down); a number of answers is an average (round).
   const double whole = config.micro_batch_tokens ? std::floor(rows) : std::round(rows);
   s.micro_batch_sequences = static_cast<std::int64_t>(std::clamp(whole, 1.0, kMost));
   return Ok{};
 }
 
-// A config states the longest sequence, and never the mean.
+// Configs contain the maximum length but not the mean, which the user must give.
 Status use_lengths(const RlConfig& config, const std::string& file, RlSettings& r) {
   if (!config.max_tokens) return Ok{};
   if (r.lengths.empty()) {

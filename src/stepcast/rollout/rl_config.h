@@ -1,12 +1,12 @@
-// Configs and command lines of other software for post-training -> a question: NeMo-RL, verl, OpenRLHF.
+// Reads post-training configs and command lines of NeMo-RL, verl and OpenRLHF as questions.
 //
 //   RlQuestion question{.job = {.config = *read_config_text("grpo.yaml")}, .settings = {.lengths = "mean=3200"}};
 //   STEPCAST_ASSIGN(question, with_rl_config(question, notes));
 //
-// NeMo-RL and verl are read as YAML, or as command lines with `path=value` (NeMo-RL's `--config FILE` is read below them,
-// and so are the files that `defaults` names); OpenRLHF by its flags. Which one it is shows in the names. Keys that change
-// no time (tables/rl_keys.csv) are passed over, and every other key that does not act is in Job::not_modelled; one that is
-// spelled almost like one that acts is a note as well.
+// NeMo-RL and verl are read as YAML or as command lines with `path=value`. A file given by NeMo-RL's `--config FILE` and the
+// files in `defaults` provide values for keys that are not given. OpenRLHF is read by its flags. Key names determine the
+// framework. Keys without effect on time (tables/rl_keys.csv) are ignored; all other unused keys go to Job::not_modelled.
+// Keys that resemble a used key also give a note.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@
 
 namespace stepcast {
 
-// Whether `config` or `command_line` of the job is of one of them.
+// True if `config` or `command_line` of the job belongs to one of the three frameworks.
 [[nodiscard]] bool is_rl_config(const Job& job);
 
-// What the config or command line says under what `said` says, and without them. "mean=3200" gets the maximum of the
-// config. Errors: not YAML; of none of these; no model, GPUs, prompts or lengths, with what to say; a value of the wrong
-// kind; supervised training.
+// The question with the values of its config or command line for everything `said` does not set; both are removed. "mean=3200"
+// gets the maximum of the config. Errors: invalid YAML; an unknown framework; missing model, GPUs, prompts or lengths, with
+// advice; a value of the wrong type; supervised training.
 [[nodiscard]] Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::string>& notes);
 
 }  // namespace stepcast

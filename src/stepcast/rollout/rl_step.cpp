@@ -22,32 +22,35 @@
 namespace stepcast {
 namespace {
 
-// Of a GPU's memory an engine takes: vLLM's default, and what it is usually left beside a trainer that sleeps on the same
-// GPUs (gpu_memory_utilization 0.6 of NeMo-RL's example configurations).
+// Memory share of an engine: the default of vLLM, and the usual share next to a sleeping trainer on the same GPUs
+// (gpu_memory_utilization 0.6 in the example configs of NeMo-RL).
 constexpr double kEngineMemoryShare = 0.9, kColocatedMemoryShare = 0.6;
-// Sequences of an engine at once: max_num_seqs of vLLM on GPUs with 70 GiB and more.
+// Most concurrent sequences of an engine: max_num_seqs of vLLM on GPUs with at least 70 GiB.
 constexpr double kMostAtOnce = 1024;
-// Sequences generated for each that DAPO trains on: gen_prompt_bsz over train_prompt_bsz of its published recipe (verl).
+// Default sequences generated per trained sequence with DAPO: gen_prompt_bsz / train_prompt_bsz of its published recipe (verl).
 constexpr double kUsualOversampling = 3;
-// Half-width of the band, in ln, to the fast and to the slow side.
+// Half-widths of the band to the fast and the slow side, in ln.
 constexpr double kBandFast = 0.2, kBandSlow = 0.2;
-// Tokens of a prompt, on average. Assumed, of mathematical questions.
+// Default mean tokens of a prompt, for mathematical questions. Assumed.
 constexpr double kUsualPrompt = 256;
-constexpr std::int64_t kMostSplits = 16, kLargestEngine = 64;  // pools, and GPUs of an engine, that are tried
+// Limits of the search: pools, and GPUs of an engine.
+constexpr std::int64_t kMostSplits = 16, kLargestEngine = 64;
 
-// The settings, read and held against each other.
+// The validated settings of a question.
 struct Rollout {
   RlAlgorithm algorithm = RlAlgorithm::grpo;
   std::int64_t off_policy_steps = 0;
   DType dtype = DType::bf16;
   Lengths lengths;
-  double trained = 0, generated = 0;  // sequences
-  double prompts = 0;                 // that are generated for
-  double prompt_tokens = 0;           // of each
+  double trained = 0, generated = 0;  // sequences per step
+  double prompts = 0;                 // prompts to generate answers for
+  double prompt_tokens = 0;           // mean tokens per prompt
   std::int64_t update = 0;            // sequences of one update
+  // The reward model; empty: a function without GPU time.
   std::optional<Transformer> reward;
 };
 
+// Parses "on" (0 steps) or "off:N". Error: anything else.
 Result<std::int64_t> off_policy_steps(const std::string& word) {
   if (word == "on") return 0;
   constexpr std::string_view kOff = "off:";
@@ -68,6 +71,7 @@ Result<RlAlgorithm> algorithm_named(const std::string& word) {
   return Error::at("", "--rl").found("`" + word.substr(0, 80) + "`").expected("grpo, ppo or dapo");
 }
 
+// Reads and validates the settings, filling in defaults.
 Result<Rollout> read(const RlQuestion& question) {
   const RlSettings& s = question.settings;
   constexpr std::int64_t kMost = 1 << 24;
@@ -112,6 +116,7 @@ Result<Rollout> read(const RlQuestion& question) {
   out.generated = out.trained * more;
   out.update = question.job.settings.global_batch_sequences.value_or(prompts * generations);
   if (out.update < 1 || prompts * generations % out.update != 0) {
+    // Searches the nearest number of generations that works, for the message.
     std::int64_t nearest = generations;
     while (nearest < kMost && (out.update < 1 || prompts * nearest % out.update != 0)) ++nearest;
     return Error::at("", "--generations",
@@ -127,14 +132,15 @@ Result<Rollout> read(const RlQuestion& question) {
   return out;
 }
 
-// Training on some GPUs: one update and the forward passes of all trained sequences.
+// Training on some GPUs: the times of one update and of a forward pass over its sequences.
 struct Training {
   Layout layout;
-  double update_s = 0, forward_s = 0;  // the second: of the sequences of one update
+  double update_s = 0, forward_s = 0;  // forward_s: for the sequences of one update
   RlMemory memory;
   std::vector<std::string> notes;
 };
 
+// Degrees, sharding and recomputation of a layout, for the user.
 std::string layout_words(const Layout& layout) {
   const Degrees& d = layout.degrees;
   std::string words = fmt::format("tp{} cp{} pp{} ep{} dp{}, {}", d.tensor, d.context, d.pipeline, d.expert,
@@ -144,8 +150,8 @@ std::string layout_words(const Layout& layout) {
   return words;
 }
 
-// The batch of `rows` rows at least that the given layout divides. Micro-batches of packed rows are equal, and smaller than
-// what they may hold where that leaves none half empty.
+// Sets the batch to at least `rows` rows, divisible by the given layout. Micro-batches of packed rows have equal sizes, and are
+// smaller than their limit if that avoids half-empty ones.
 void share_out(double rows, std::int64_t gpus, JobSettings& s) {
   const auto degree = [](const std::optional<std::int64_t>& d) {
     return std::max<std::int64_t>(1, d.value_or(1));
@@ -159,9 +165,10 @@ void share_out(double rows, std::int64_t gpus, JobSettings& s) {
   s.global_batch_sequences = copies * degree(s.micro_batch_sequences) * static_cast<std::int64_t>(batches);
 }
 
+// Searches the division of GPUs between generation and training, the engine and the layout of training.
 class RlSearch {
  public:
-  // `prices`: of generation, on the platform of `steps`.
+  // `prices`: for generation, on the platform of `steps`.
   RlSearch(const RlQuestion& question, const Rollout& rollout, const Transformer& model,
            const StepModel& steps, StepPricer& prices, const RlConstants& constants,
            const TrainingLayout& open_layout)
@@ -173,32 +180,39 @@ class RlSearch {
         constants_(constants),
         open_layout_(open_layout) {}
 
-  // The fastest ways under this policy, as many as are asked for and one at least, each with another number of GPUs that
-  // generate.
+  // The fastest splits under this policy: as many as requested, at least one, each with another number of generation GPUs.
   [[nodiscard]] Result<std::vector<RlAnswer>> best(bool on_policy);
 
  private:
+  // An engine with its memory for keys and values.
   struct Engine {
     EngineLayout layout;
     Generation generation;
     double room = 0, at_once = 0;  // bytes for keys and values; sequences
   };
+  // Error: the longest sequence does not fit. `colocated`: next to a trainer on the same GPUs.
   [[nodiscard]] Result<Engine> engine(const EngineLayout& layout, bool colocated);
+  // Engine layouts to try on a pool of `gpus` GPUs.
   [[nodiscard]] std::vector<EngineLayout> engines(std::int64_t gpus) const;
+  // Numbers of generation GPUs to try. Error: a given number leaves no GPUs on one side.
   [[nodiscard]] Result<std::vector<std::int64_t>> pools(bool on_policy) const;
-  // One number of GPUs that generate, with every engine that can be made of them.
+  // One number of generation GPUs with all engines for it.
   struct Pool {
     Training training;
-    bool is_final = false;  // the layout of training is not to be searched any more
+    bool is_final = false;  // the layout of training is final and not searched again
     std::vector<RlAnswer> engines;
   };
+  // All pools with the default layout of training. `why`: the error if the only pool cannot train.
   [[nodiscard]] Result<std::vector<Pool>> usual_pools(bool on_policy, std::optional<Error>& why);
   [[nodiscard]] RlAnswer fastest_of(const Pool& pool, double learning) const;
   [[nodiscard]] std::vector<RlAnswer> ranked(std::vector<Pool>& all);
-  // `searched`: an open layout as open_layout_ chooses, otherwise the usual one.
+  // `searched`: takes an open layout from open_layout_, otherwise the default layout.
   [[nodiscard]] Result<Training> train_on(std::int64_t gpus, bool searched) const;
+  // The generation part of a split.
   [[nodiscard]] Result<RlAnswer> generated(Engine& engine, const RlSplit& split);
+  // Adds the training part and computes the step time.
   void add_training(const Training& training, RlAnswer& out) const;
+  // The error if no engine works, with the nearest one that does.
   [[nodiscard]] Error nothing_fits(bool on_policy);
 
   const RlQuestion& question_;
@@ -236,7 +250,7 @@ std::vector<EngineLayout> RlSearch::engines(std::int64_t gpus) const {
     for (std::int64_t pipeline = 1; pipeline <= 8; pipeline *= 2) {
       const std::int64_t p = s.generation_pipeline.value_or(pipeline);
       const EngineLayout one{t, p, rollout_.dtype};
-      // Stages are for what a node cannot hold.
+      // Pipeline stages are only useful for models that do not fit a node.
       const bool is_usual = p == 1 || s.generation_pipeline || t >= std::min(in_node, gpus);
       if (is_usual && one.gpus() <= gpus && gpus % one.gpus() == 0) all.push_back(one);
       if (s.generation_pipeline) break;
@@ -246,7 +260,7 @@ std::vector<EngineLayout> RlSearch::engines(std::int64_t gpus) const {
   return all;
 }
 
-// GPUs that generate.
+// Off-policy pools have sizes in multiples of nodes, at most kMostSplits of them.
 Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
   const std::int64_t n = *question_.job.n_gpus;
   const std::optional<std::int64_t>& given = question_.settings.generation_gpus;
@@ -273,8 +287,9 @@ Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
 Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   Job job = question_.job;
   JobSettings& s = job.settings;
-  s.reference_model.reset();  // runs once for all updates, and not in each
+  s.reference_model.reset();  // runs once for all updates, not in each one
   job.n_gpus = gpus;
+  // The row length must be divisible among context- and tensor-parallel ranks.
   const std::int64_t pieces =
       2 * std::max<std::int64_t>(1, s.context.value_or(1)) * std::max<std::int64_t>(1, s.tensor.value_or(1));
   const double longest = std::max(rollout_.lengths.max(), 1.0);
@@ -283,9 +298,9 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   s.packed_mean_tokens = std::min(rollout_.lengths.mean(), as_double(seq));
   const double rows = as_double(rollout_.update) * rollout_.lengths.mean() / as_double(seq);
   const bool is_open = leaves_layout_open(job);
-  double repeated = 1;  // rows that are wanted over those that are predicted
+  double repeated = 1;  // wanted rows over predicted rows
   if (is_open) {
-    // So many for each GPU that whatever layout divides the GPUs divides the batch.
+    // A power of two per GPU, so that every layout that divides the GPUs also divides the batch.
     const double power = std::round(std::log2(std::max(1.0, rows / as_double(gpus))));
     s.global_batch_sequences = gpus << static_cast<int>(std::min(24.0, power));
     repeated = std::max(1.0, rows / as_double(*s.global_batch_sequences));
@@ -329,7 +344,7 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
 
 Result<RlAnswer> RlSearch::generated(Engine& engine, const RlSplit& split) {
   const double engines = as_double(split.generation_gpus) / as_double(engine.layout.gpus());
-  // A question that is on-policy is held against one step off.
+  // For an on-policy question, the off-policy alternative is one step off.
   const std::int64_t in_flight = split.on_policy ? 0 : std::max<std::int64_t>(1, rollout_.off_policy_steps);
   const GenerationLoad load{.sequences = std::ceil(rollout_.generated / engines),
                             .all_sequences = rollout_.generated,
@@ -352,14 +367,14 @@ Result<RlAnswer> RlSearch::generated(Engine& engine, const RlSplit& split) {
 void RlSearch::add_training(const Training& training, RlAnswer& out) const {
   const double updates = rollout_.trained / as_double(rollout_.update);
   const bool critic = rollout_.algorithm == RlAlgorithm::ppo;
-  // The policy before the step, its reference, and the values of a critic, each once.
+  // Forward passes: the policy before the step, its reference and the critic, once each.
   const bool reference =
       question_.job.settings.reference_model.value_or(rollout_.algorithm != RlAlgorithm::dapo);
   const double passes = 1.0 + (reference ? 1 : 0) + (critic ? 1 : 0);
   RlWork& work = out.work;
   work.log_probabilities_s = passes * updates * training.forward_s;
   work.train_s = (critic ? 2 : 1) * updates * training.update_s;
-  if (rollout_.reward) {  // scores all that is generated
+  if (rollout_.reward) {  // scores all generated sequences
     const double size =
         as_double(active_parameter_count(*rollout_.reward)) / as_double(active_parameter_count(model_));
     work.reward_s = size * updates * training.forward_s * rollout_.generated / rollout_.trained;
@@ -402,7 +417,8 @@ Result<std::vector<RlSearch::Pool>> RlSearch::usual_pools(bool on_policy, std::o
   STEPCAST_ASSIGN(const std::vector<std::int64_t> sizes, pools(on_policy));
   const std::int64_t n = *question_.job.n_gpus;
   const bool is_open = open_layout_ && leaves_layout_open(question_.job);
-  std::map<std::pair<std::int64_t, std::int64_t>, Engine> known;  // prices of an engine serve every pool
+  // Engines and their prices are shared by all pools.
+  std::map<std::pair<std::int64_t, std::int64_t>, Engine> known;
   std::vector<Pool> out;
   for (const std::int64_t gpus : sizes) {
     const std::int64_t training_gpus = on_policy ? n : n - gpus;
@@ -429,7 +445,7 @@ Result<std::vector<RlSearch::Pool>> RlSearch::usual_pools(bool on_policy, std::o
   return out;
 }
 
-// With `learning` times as long for training: of a layout that is not searched yet.
+// The fastest engine of a pool. `learning`: factor on the training time, if the layout of training was not searched yet.
 RlAnswer RlSearch::fastest_of(const Pool& pool, double learning) const {
   Training training = pool.training;
   training.update_s *= learning;
@@ -443,8 +459,8 @@ RlAnswer RlSearch::fastest_of(const Pool& pool, double learning) const {
   return *std::move(best);
 }
 
-// The fastest first, those whose training does not fit behind all others. Layouts of training are searched for those
-// alone that come out in front: for the others what the last search gained is expected.
+// Fastest first; splits with training that does not fit come last. Searching training layouts is slow, so it is done only for
+// leading splits. For the others, the gain of the last search is assumed.
 std::vector<RlAnswer> RlSearch::ranked(std::vector<Pool>& all) {
   double gained = 1;
   const std::size_t wanted = std::max<std::size_t>(1, question_.settings.options);
@@ -486,6 +502,7 @@ std::string_view to_string(RlAlgorithm algorithm) {
   return name_of<RlAlgorithm::dapo>(algorithm, {"grpo", "ppo", "dapo"});
 }
 
+// On-policy parts add up. Off-policy pools overlap, and the step is the slower pool plus the transfer.
 RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c, double& step_s) {
   RlParts parts;
   const GenerationTime& g = work.generation;
@@ -511,7 +528,7 @@ RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c,
 
 namespace {
 
-// What was asked, beside what came out.
+// Adds the question and notes to the forecast.
 void describe_question(const RlQuestion& question, const Rollout& rollout, const Transformer& model,
                        const Platform& platform, const RlConstants& constants, RlForecast& f) {
   f.model = model.name;
@@ -530,7 +547,7 @@ void describe_question(const RlQuestion& question, const Rollout& rollout, const
   f.tokens_per_s_per_gpu = f.generated_sequences * f.mean_tokens / f.step_s / as_double(f.n_gpus);
   if (const std::vector<std::string>& left_out = question.job.not_modelled; !left_out.empty())
     f.notes.push_back(fmt::format("not modelled: {}", fmt::join(left_out, ", ")));
-  // What no part of the model explains, and small models feel.
+  // Time that no part of the model explains, reported if its share is large, as for small models.
   constexpr double kWorthSaying = 0.1;
   const double fixed_s = f.split.on_policy ? constants.colocated_s : constants.handover_s;
   if (fixed_s > kWorthSaying * f.step_s)
@@ -542,6 +559,7 @@ void describe_question(const RlQuestion& question, const Rollout& rollout, const
                                   f.memory.available_GiB));
 }
 
+// The model of the job without its settings. Error: not a decoder.
 Result<Transformer> decoder_of(const Job& job) {
   Job bare = job;
   bare.settings = {};

@@ -1,9 +1,9 @@
-// A step of post-training on a platform: which GPUs generate and which train, and how long each part takes.
+// Forecasts a step of post-training on a platform: the GPUs for generation and training, and the time of each part.
 //
 //   STEPCAST_ASSIGN(const RlForecast f, rl_forecast({job, settings}, steps));
 //
-// On-policy the same GPUs generate, score and train, one after the other. Off-policy two pools do both at once, and the
-// step is the longer of the two.
+// On-policy, the same GPUs generate, score and train in sequence. Off-policy, two pools work concurrently, and the slower pool
+// sets the step time.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,37 @@
 
 namespace stepcast {
 
+// A question about one step.
 struct RlQuestion {
-  // The policy; its settings and GPUs are those of training, except that `n_gpus` are all GPUs of the step and
-  // `global_batch_sequences` the sequences of one update (nothing: all that are trained on).
+  // The policy model with its training settings and GPUs. `n_gpus`: all GPUs of the step. `global_batch_sequences`: sequences of
+  // one update; empty: all trained sequences.
   Job job;
   RlSettings settings;
 };
 
-// What a step is made of, before RlConstants: times of kernels and transfers.
+// Times of kernels and transfers of a step in seconds, before RlConstants are applied.
 struct RlWork {
   GenerationTime generation;
   double log_probabilities_s = 0, reward_s = 0, train_s = 0;
+  // Parameters of the policy, for the transfer of weights.
   double parameters = 0;
 };
-// The parts, and the time they come to; `split` says whether they follow each other.
+// The parts of a step in seconds. Sets `step_s`; `split` tells whether generation and training overlap.
 [[nodiscard]] RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& constants,
                                double& step_s);
 
+// A forecast and its raw times.
 struct RlAnswer {
   RlForecast forecast;
   RlWork work;
 };
 
-// The layout of training on so many GPUs for somebody who named none; nothing: the usual one that fits.
+// Chooses the training layout if the user gave none. Empty result: use the default layout that fits.
 using TrainingLayout = std::function<std::optional<LayoutChoice>(const Job& asked, const ResolvedJob& usual)>;
 
-// A question whose job holds a config or command line is one of rl_config.h. `open_layout` is asked where nothing is said
-// of how training is spread. Errors: settings that contradict each other or the model, keys and values that fit on no engine that was tried, each
-// with the nearest that works.
+// A job with a config or command line is read as in rl_config.h. `open_layout` is called if no training layout is given.
+// Errors, each with the nearest valid value: contradictory settings, settings that do not match the model, keys and values that
+// fit on no tried engine.
 [[nodiscard]] Result<RlAnswer> rl_step(const RlQuestion& said, const StepModel& steps,
                                        const RlConstants& constants = {},
                                        const TrainingLayout& open_layout = {});

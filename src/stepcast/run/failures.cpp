@@ -13,15 +13,17 @@
 namespace stepcast {
 namespace {
 
-// Of the published job: 2,048 nodes of 8 GPUs, two nodes to a switch.
+// Size of the published job: 2,048 nodes of 8 GPUs, two nodes per switch.
 constexpr double kJobHours = 54 * 24, kJobGpus = 16384, kJobNodes = 2048, kJobSwitches = 1024;
-// Its interruptions: GPUs with their memory (148 + 72 + 48), hosts, network, software and the rest (54 + 9).
+// Its interruptions: GPUs including memory (148 + 72 + 48), hosts, network, software and other (54 + 9).
 constexpr double kGpuEvents = 268, kHostEvents = 53, kNetworkEvents = 35, kSoftwareEvents = 63;
-// Of the mean downtime, where a log has too few to tell.
+// Relative error of the mean downtime for a log with too few downtimes to estimate it.
 constexpr double kFewDowntimesError = 0.5;
+// Limits of a log: distinct causes, and nodes lost by one interruption.
 constexpr std::size_t kMostCauses = 100;
 constexpr int kMostNodes = 100'000;
 
+// Interruptions of one cause in a log.
 struct Seen {
   double events = 0, nodes_lost = 0;
   std::vector<double> downtimes_s;
@@ -33,7 +35,8 @@ double mean_of_downtimes(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Of the mean of all, from how far each lies from the mean of its cause.
+// Relative standard error of the mean downtime, from the deviations of the downtimes from the mean of their cause. 0 without
+// downtimes.
 double error_of_downtimes(const std::map<std::string, Seen>& causes) {
   double sum = 0, squares = 0, n = 0, means = 0;
   for (const auto& [name, seen] : causes) {
@@ -49,7 +52,7 @@ double error_of_downtimes(const std::map<std::string, Seen>& causes) {
   return std::sqrt(squares / (n - means) / n) / (sum / n);
 }
 
-// A cell that may be empty.
+// A number above 0, or empty for an empty cell.
 Result<std::optional<double>> positive_if_any(const CsvRows& rows, std::string_view column) {
   if (rows.cell(column).empty()) return std::optional<double>{};
   const Result<double> value = rows.number(column, 0);
@@ -57,6 +60,8 @@ Result<std::optional<double>> positive_if_any(const CsvRows& rows, std::string_v
   return std::optional{*value};
 }
 
+// Adds one row of the log: checks its time, counts GPU-hours since the row before and records its cause. `ended`: the row with
+// the cause `end` was read.
 Status add_row(const CsvRows& rows, double& time_h, double& gpu_hours, std::map<std::string, Seen>& causes,
                bool& ended) {
   if (ended) return rows.error("cause", "a row after the end of the log").advice("`end` is the last row");
@@ -90,7 +95,7 @@ Status add_row(const CsvRows& rows, double& time_h, double& gpu_hours, std::map<
 }  // namespace
 
 FailureRates default_failures() {
-  // A node leaves where a GPU or the host failed; that every such one needs repair is assumed.
+  // GPU and host failures remove a node. That each of them needs repair is assumed.
   return {.source = "default",
           .causes = {{.name = "gpu", .mean_time_h = kJobGpus * kJobHours / kGpuEvents, .nodes_lost = 1},
                      {.name = "host",

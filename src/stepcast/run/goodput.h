@@ -1,24 +1,26 @@
-// How much of its time a job that is interrupted and writes checkpoints trains, exactly, where interruptions have no memory.
+// Exact goodput of a job with memoryless interruptions and periodic checkpoints.
 //
-// After an interruption the job is down for R, then trains in pieces of t that end with a write of d; a checkpoint counts
-// once it is safe, w after its write. Between two interruptions M apart in the mean it keeps t for each checkpoint that is
-// safe, of which there are exp(-(R + w) / M) / (exp((t + d) / M) - 1) in the mean; restarts are interrupted, too. Renewals
-// of this kind: Daly 2006, "A higher order estimate of the optimum checkpoint interval", whose exact time it is with w = 0.
+// After an interruption the job is down for R. Then it trains in pieces of t, each followed by a checkpoint write of d; a
+// checkpoint is safe w after its write. With a mean time M between interruptions, exp(-(R + w) / M) / (exp((t + d) / M) - 1)
+// checkpoints become safe between two interruptions on average, and each of them keeps t. Restarts can be interrupted, too.
+// Source: Daly 2006, "A higher order estimate of the optimum checkpoint interval", who gives the exact time for w = 0.
 #pragma once
 
 namespace stepcast {
 
+// Parameters of the model, with the symbols above.
 struct CheckpointedJob {
-  double mean_time_s = 0;     // M; infinite: nothing interrupts it
-  double write_s = 0;         // d: training stands still
-  double lag_s = 0;           // w: training goes on meanwhile
-  double restart_chance = 1;  // exp(-R / M), in the mean over causes
+  double mean_time_s = 0;     // M; infinite: no interruptions
+  double write_s = 0;         // d: training stops
+  double lag_s = 0;           // w: training continues
+  double restart_chance = 1;  // mean of exp(-R / M) over the causes
 };
 
-// Share of the time that is kept as training, 0 to 1, with a checkpoint every `interval_s` of training.
+// Share of the time kept as training, 0 to 1, with a checkpoint after every `interval_s` of training.
 [[nodiscard]] double effective_share(const CheckpointedJob& job, double interval_s);
 
-// The interval of the largest share: Newton from sqrt(2 d M); at least `least_s`, infinite where nothing interrupts.
+// The interval with the largest share, by Newton iterations from sqrt(2 d M). At least `least_s`; infinite without
+// interruptions.
 [[nodiscard]] double best_interval_s(const CheckpointedJob& job, double least_s);
 
 }  // namespace stepcast

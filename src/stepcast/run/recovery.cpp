@@ -14,10 +14,11 @@
 namespace stepcast {
 namespace {
 
+// Units of the words, with their factors to s and GB/s.
 constexpr ScanUnit kTimeUnits[] = {{"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
 constexpr ScanUnit kRateUnits[] = {{"", 1}, {"GB/s", 1}, {"TB/s", 1000}};
 
-// A number above 0 with one of the units.
+// A number above 0 with one of the units; empty if it is invalid.
 template <std::size_t N>
 std::optional<double> in_units(std::string_view text, const ScanUnit (&units)[N]) {
   std::string_view unit = text;
@@ -25,7 +26,7 @@ std::optional<double> in_units(std::string_view text, const ScanUnit (&units)[N]
   return value && *value < 1e9 ? scan_with_unit(text, units) : std::nullopt;
 }
 
-// What is expected instead; empty: taken.
+// Stores one word of the recovery options. Returns an empty string if it is valid, else the expected form.
 std::string take_recovery(std::string_view key, std::string_view value, Recovery& out) {
   const auto time = [&](auto& to) -> std::string {
     const std::optional<double> s = in_units(value, kTimeUnits);
@@ -60,7 +61,7 @@ std::string take_recovery(std::string_view key, std::string_view value, Recovery
   return "interval=, mode=, storage=, restart=, spares=, repair= or elastic=";
 }
 
-// NAME=SOURCE of every pool, with commas between them.
+// Rates of a job on several pools from "NAME=SOURCE,NAME=SOURCE". Every pool needs an entry; causes get the name of their pool.
 Result<FailureRates> failures_of_pools(const std::string& text, std::span<const RunPool> pools) {
   const auto has = [](const RunPool& pool, std::string_view name) {
     return std::ranges::find(pool.names, name) != pool.names.end();
@@ -123,6 +124,7 @@ Result<Recovery> read_recovery(const std::vector<std::string>& recovery) {
           .found(fmt::format("`{}`", word.substr(0, 80)))
           .expected(std::move(expected));
   }
+  // Elastic jobs need a number of spare nodes; without one there are none.
   if (out.elastic && !out.spare_nodes) out.spare_nodes = 0;
   if (keys.contains("repair") && !out.spare_nodes)
     return Error::at("", "--recovery", "give the time for which spare nodes replace failed ones with repair=")

@@ -14,21 +14,24 @@
 namespace stepcast {
 namespace {
 
-// What storage takes for each GPU: 2 TB/s of the file system behind 16,384 GPUs.
+// Storage bandwidth per GPU: 2 TB/s of the file system behind 16,384 GPUs.
 constexpr double kStorageBytesPerS = 2e12 / 16384;
-// Spread of rates between clusters, in ln: GPU-hours for each interruption of published jobs differ by 8.
+// Spread of failure rates between clusters, in ln: GPU-hours per interruption of published jobs differ by a factor of 8.
 constexpr double kRateSpread = 0.6;
-// GPUs to a switch and to a host, where rates are those of switches and hosts: of the published job. Nodes of more GPUs,
-// racks and slices, hold several hosts.
+// GPUs per switch and per host of the published job, for rates of switches and hosts. Larger nodes (racks, slices) contain
+// several hosts.
 constexpr double kGpusPerSwitch = 16, kGpusPerHost = 8;
+// The 90th percentile of the standard normal distribution.
 constexpr double kNormalP90 = 1.2815515655446004;
+// Jobs with a smaller share of kept training time are rejected.
 constexpr double kLeastShare = 1e-3;
 
-// Interruptions a second of the whole job, and how long each keeps it down.
+// Interruptions per second of the whole job by one cause, and the downtime of each.
 struct CauseNow {
   double per_s = 0, down_s = 0;
 };
 
+// Number of units of the job that can fail by this cause.
 double units_of(const FailureCause& cause, const RunJob& job) {
   const double gpus = job.n_gpus * cause.of_gpus;
   switch (cause.unit) {
@@ -40,6 +43,7 @@ double units_of(const FailureCause& cause, const RunJob& job) {
   return gpus;
 }
 
+// Rates and downtimes of all causes for this job. `reload_s`: time to read a checkpoint.
 std::vector<CauseNow> causes_of(const RunAssumptions& a, const RunJob& job, double reload_s) {
   std::vector<CauseNow> now;
   for (const FailureCause& cause : a.failures.causes)
@@ -48,6 +52,7 @@ std::vector<CauseNow> causes_of(const RunAssumptions& a, const RunJob& job, doub
   return now;
 }
 
+// The goodput model for these causes. The restart chance is the mean of exp(-R / M) weighted by the rates.
 CheckpointedJob job_under(const std::vector<CauseNow>& causes, const CheckpointTimes& checkpoint) {
   double rate = 0, restarted = 0;
   for (const CauseNow& cause : causes) rate += cause.per_s;
@@ -56,29 +61,32 @@ CheckpointedJob job_under(const std::vector<CauseNow>& causes, const CheckpointT
   return {1 / rate, checkpoint.stops_s, checkpoint.lag_s, restarted};
 }
 
+// Checkpoint interval in s: given, else that of the job, else the best one.
 double interval_of(const Recovery& how, const RunJob& job, const CheckpointedJob& now) {
   if (how.interval_s) return *how.interval_s;
   if (job.save_interval > 0) return job.save_interval * job.step_s;
   return best_interval_s(now, std::max(job.step_s, now.lag_s));
 }
 
+// Checkpoint mode: given, else that of the job.
 CheckpointMode mode_of(const Recovery& how, const RunJob& job) {
   return how.mode.value_or(job.saves_asynchronously ? CheckpointMode::async : CheckpointMode::sync);
 }
 
+// Time of one evaluation, in s.
 double evaluation_s(const RunJob& job) {
   return job.evaluation_interval > 0 ? job.evaluation_batches * job.forward_s : 0;
 }
 
-// With the evaluation that stands between the steps.
+// Adds the evaluations between the steps to the compute time.
 ComputeTime with_evaluation(const RunJob& job, const ComputeTime& time) {
   const double s = evaluation_s(job);
   const double factor = s > 0 ? 1 + s / (job.evaluation_interval * job.step_s) : 1;
   return {time.s * factor, time.p10_s * factor, time.p90_s * factor};
 }
 
-// Nodes in repair are Poisson-distributed however long each takes (Palm 1943); the share of the time, or of the replicas,
-// that trains with so many spare ones.
+// Share of the time, or of the replicas, that trains with the given spare nodes. The number of nodes in repair is Poisson
+// distributed for any distribution of repair times (Palm 1943).
 double capacity_of(const RunAssumptions& a, const RunJob& job, const std::vector<CauseNow>& causes) {
   const Recovery& how = a.recovery;
   if (!how.spare_nodes) return 1;
@@ -87,7 +95,7 @@ double capacity_of(const RunAssumptions& a, const RunJob& job, const std::vector
     lost_per_s += causes[i].per_s * a.failures.causes[i].nodes_lost;
   const double mean = lost_per_s * how.repair_s, replica_gpus = job.n_gpus / job.replicas;
   const auto spares = static_cast<double>(*how.spare_nodes);
-  // Twelve standard deviations to either side; where even the fewest are too many nothing is left.
+  // Sum over twelve standard deviations to either side. If even the fewest nodes in repair exceed the spares, nothing trains.
   const double least = std::max(0.0, std::floor(mean - 12 * std::sqrt(mean) - 40));
   const double most = mean + 12 * std::sqrt(mean) + 40;
   if (least > spares + (how.elastic ? job.replicas : 0)) return 0;
@@ -98,14 +106,14 @@ double capacity_of(const RunAssumptions& a, const RunJob& job, const std::vector
                                    : 0;
     const double missing = std::max(0.0, n - spares);
     double left = missing > 0 ? 0 : 1;
-    // A node that fails is of one replica, or of several whole ones.
+    // A failed node belongs to one replica, or contains several whole ones.
     if (how.elastic) left = 1 - missing * std::max(1.0, job.gpus_per_node / replica_gpus) / job.replicas;
     capacity += chance * std::max(0.0, left);
   }
   return std::min(1.0, capacity);
 }
 
-// Share of the time of the same work per GPU on so many of them, each time with the best interval.
+// Goodput on `n_gpus` GPUs with the same work per GPU and the best interval.
 double share_on(const RunAssumptions& a, RunJob job, double n_gpus) {
   job.writers *= n_gpus / job.n_gpus;
   job.n_gpus = n_gpus;
@@ -114,6 +122,7 @@ double share_on(const RunAssumptions& a, RunJob job, double n_gpus) {
   return effective_share(now, interval_of(a.recovery, job, now));
 }
 
+// Adds the forecasts on other numbers of GPUs, and the number with the most training per day by ternary search.
 void add_scale(const RunAssumptions& a, const RunJob& job, double days, RunForecast& out) {
   for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0, 8.0}) {
     const double n = job.n_gpus * factor;
@@ -132,9 +141,10 @@ void add_scale(const RunAssumptions& a, const RunJob& job, double days, RunForec
   out.most_useful_gpus = std::exp(low);
 }
 
-// One set of rates and downtimes that the log, or other clusters, allow.
+// One random draw of rates and downtimes, within the uncertainty of the log or between clusters.
 std::vector<CauseNow> drawn(const FailureRates& rates, const std::vector<CauseNow>& causes,
                             std::mt19937_64& random) {
+  // Without a log, all rates share one factor; with a log, each rate has its Gamma posterior.
   std::normal_distribution<double> normal;
   std::vector<CauseNow> out = causes;
   const double down = normal(random);
@@ -148,12 +158,13 @@ std::vector<CauseNow> drawn(const FailureRates& rates, const std::vector<CauseNo
   return out;
 }
 
+// Samples of all draws.
 struct Bands {
   std::vector<double> shares, seconds;
   std::vector<std::vector<double>> mean_times_s;  // [cause]
 };
 
-// `interval_s` stays: nobody knows the rates better.
+// Draws rates and chance for the bands. The interval is fixed: it is chosen before the true rates are known.
 Bands draw_bands(const RunAssumptions& a, const std::vector<CauseNow>& causes,
                  const CheckpointTimes& checkpoint, double interval_s, double capacity,
                  const ComputeTime& time, std::size_t draws) {
@@ -173,7 +184,7 @@ Bands draw_bands(const RunAssumptions& a, const std::vector<CauseNow>& causes,
       out.mean_times_s[c].push_back(1 / now[c].per_s);
       down_s += now[c].per_s * job.mean_time_s * now[c].down_s;
     }
-    // Each interruption costs its downtime and up to a whole interval.
+    // Every interruption costs its downtime and up to one whole interval.
     const double piece_s = interval_s + checkpoint.stops_s, all_s = step / share;
     const double lost_s = down_s + piece_s / 2 + checkpoint.lag_s;
     const double scatter =
@@ -186,6 +197,7 @@ Bands draw_bands(const RunAssumptions& a, const std::vector<CauseNow>& causes,
   return out;
 }
 
+// Adds the losses of each cause. `again`: share of the time that is trained but not kept.
 void add_losses(const FailureRates& rates, const std::vector<CauseNow>& causes, const CheckpointedJob& job,
                 double capacity, double again, const Bands& bands, RunForecast& out) {
   const double seconds = out.days * 86400;
@@ -268,7 +280,7 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
   out.effective_share_p90_percent = quantile(bands.shares, 0.9);
   out.days_p10 = quantile(bands.seconds, 0.1) / 86400;
   out.days_p90 = quantile(bands.seconds, 0.9) / 86400;
-  // Up and not kept: pieces that were cut short, and what was not safe yet.
+  // Trained but not kept: pieces that were cut short, and checkpoints that were not safe yet.
   const double again = now.restart_chance - share * (1 + checkpoint.stops_s / interval_s);
   add_losses(a.failures, causes, now, capacity, std::max(0.0, again), bands, out);
   add_scale(a, job, out.days_without_losses, out);

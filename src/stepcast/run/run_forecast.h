@@ -1,4 +1,4 @@
-// A whole training with what goes wrong in it: how much of its time it trains, how long it takes, what is lost to what.
+// Forecasts a whole training run with interruptions: goodput, duration and losses by cause.
 //
 //   STEPCAST_ASSIGN(const RunAssumptions how, read_run_assumptions("default", {"mode=async", "spares=8"}));
 //   STEPCAST_ASSIGN(const RunForecast run, forecast_run(how, run_job_of(model, layout, platform, step_s), time));
@@ -15,32 +15,43 @@
 
 namespace stepcast {
 
-struct Recovery;  // recovery.h
+// Both are declared in recovery.h.
+struct Recovery;
 struct RunAssumptions;
 
-// GPUs of a job that fail at rates of their own.
+// A pool of GPUs with failure rates of its own.
 struct RunPool {
-  std::vector<std::string> names{};  // that they go by: platform, zone
+  std::vector<std::string> names{};  // names the user may give: platform, zone
   double n_gpus = 0, gpus_per_node = 1;
 };
 
-// What a run needs to know of the job and its machine.
+// The properties of a job and its machine that a run forecast needs.
 struct RunJob {
+  // All GPUs of the job, and those of one node.
   double n_gpus = 1, gpus_per_node = 1;
-  double replicas = 1;             // data-parallel
-  double step_s = 1;               // a checkpoint stands between two steps
-  double checkpoint_bytes = 0;     // weights, master weights and states of the optimizer, once
-  double writers = 1;              // ranks that hold different parts of it
-  double host_bytes_per_s = 0;     // of one GPU, to the memory of its host
-  double network_bytes_per_s = 0;  // of one GPU's share of the network to another node
-  double forward_s = 0;            // a step of evaluation
-  // Steps from one to the next, batches of each evaluation; 0: nobody says so, or none.
+  // Data-parallel replicas.
+  double replicas = 1;
+  // Time of a step in s. Checkpoints are written between steps.
+  double step_s = 1;
+  // One copy of the weights, master weights and optimizer states.
+  double checkpoint_bytes = 0;
+  // Ranks that each write a different part of a checkpoint.
+  double writers = 1;
+  // Bandwidth of one GPU to the memory of its host, and to another node as its share of the network.
+  double host_bytes_per_s = 0;
+  double network_bytes_per_s = 0;
+  // Time of one evaluation batch in s.
+  double forward_s = 0;
+  // Steps between evaluations, batches per evaluation, steps between checkpoints; 0: not given, or none.
   double evaluation_interval = 0, evaluation_batches = 0, save_interval = 0;
+  // Default of the checkpoint mode: async if true, else sync.
   bool saves_asynchronously = false;
-  std::vector<RunPool> pools{};  // of a job on several
+  // The pools of a job on several pools; otherwise empty.
+  std::vector<RunPool> pools{};
+};  // for a job on several pools
 };
 
-// What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".
+// A stop of all ranks between steps, repeated after a fixed number of steps: "evaluation" or "checkpoint".
 struct RegularStop {
   STEPCAST_FIELDS(RegularStop);
   STEPCAST_FIELD(std::string, name, "kind of stop: evaluation or checkpoint");
@@ -48,22 +59,24 @@ struct RegularStop {
   STEPCAST_FIELD(double, s, "time for which training stops, in s");
 };
 
-// What one checkpoint takes: it stops training, is safe so much later, and is read again after an interruption.
+// Times of one checkpoint: training stops, further time until it is safe, reading it after an interruption.
 struct CheckpointTimes {
   double stops_s = 0, lag_s = 0, reload_s = 0;
 };
+// Times of a checkpoint in the mode of `how` or the job.
 [[nodiscard]] CheckpointTimes checkpoint_times(const Recovery& how, const RunJob& job);
 
-// Evaluation and checkpoints behind how many steps, and how long they stop training. `checkpoint_interval_s` of training
-// lies between two checkpoints; 0: as many steps as the job says, or nobody says so.
+// Evaluation and checkpoints with their intervals in steps and the time they stop training. `checkpoint_interval_s`: training
+// time between two checkpoints; 0: the interval of the job in steps, if given.
 [[nodiscard]] std::vector<RegularStop> regular_stops(const Recovery& how, const RunJob& job,
                                                      double checkpoint_interval_s = 0);
 
-// Time of all steps without losses, evaluation and checkpoints, with its band.
+// Time of all steps without losses, evaluation and checkpoints, with p10 and p90.
 struct ComputeTime {
   double s = 0, p10_s = 0, p90_s = 0;
 };
 
+// Losses by one cause of interruptions.
 struct RunLoss {
   STEPCAST_FIELDS(RunLoss);
   STEPCAST_COLUMN(std::string, cause, "cause of interruptions", "lost to<");
@@ -81,7 +94,7 @@ struct RunLoss {
                   "work since the last checkpoint that is repeated, in percent of the run", "again\n%", 2);
 };
 
-// The same job on more or fewer GPUs, each of which does as much as before.
+// The same training on another number of GPUs with the same work per GPU.
 struct RunScale {
   STEPCAST_FIELDS(RunScale);
   STEPCAST_COLUMN(std::uint64_t, n_gpus, "number of GPUs, with the same work per GPU",
@@ -91,6 +104,7 @@ struct RunScale {
   STEPCAST_COLUMN(double, days, "days of the same training on this number of GPUs", "days", 1);
 };
 
+// The forecast of a run. Percentages refer to the time in which GPUs are allocated.
 struct RunForecast {
   STEPCAST_FIELDS(RunForecast);
   STEPCAST_FIELD(std::string, failures, "source of the failure rates");
@@ -125,8 +139,8 @@ struct RunForecast {
   STEPCAST_FIELD(double, most_useful_gpus, "number of GPUs above which more GPUs train no more in a day");
 };
 
-// Errors: an interval shorter than a checkpoint takes to be safe, a job that gets nowhere. `draws` of the rates and of
-// chance give the bands, always the same ones.
+// Errors: an interval shorter than the time until a checkpoint is safe, a job with hardly any goodput. The bands come from
+// `draws` random draws of rates and chance with a fixed seed.
 [[nodiscard]] Result<RunForecast> forecast_run(const RunAssumptions& assumptions, const RunJob& job,
                                                const ComputeTime& steps, std::size_t draws = 2000);
 

@@ -11,10 +11,10 @@
 namespace stepcast {
 namespace {
 
-// Where the platform states none: PCIe 4.0 x16, of 32 GB/s.
+// Host link of platforms without a value: 25 GB/s of the 32 GB/s of PCIe 4.0 x16.
 constexpr double kHostLinkBytesPerS = 25e9;
 
-// Of the weights alone, in all: each part is on one rank of every replica.
+// Bytes of one copy of the trained state, summed over all ranks of one replica.
 double checkpoint_bytes_of(const Transformer& model, const Layout& layout, const StepWork& work) {
   Layout unsharded = layout;
   unsharded.sharding.kind = Sharding::none;
@@ -27,7 +27,7 @@ double checkpoint_bytes_of(const Transformer& model, const Layout& layout, const
   const auto is_expert = [](const WeightMatrices& m) { return m.of_experts; };
   std::ranges::copy_if(dense.matrices, std::back_inserter(expert.matrices), is_expert);
   std::erase_if(dense.matrices, is_expert);
-  // The last stage may have a copy of the word embedding for its head; it is written once.
+  // The last stage may have a copy of the word embedding for its head; only one copy is written.
   if (embeds_on_last_stage(model) && layout.degrees.pipeline > 1 && !is_v_shaped(layout.pipeline.schedule) &&
       !layout.layer.frozen_base)
     dense.dense -= as_double(padded_vocab_size(model, layout) * model.hidden_size / layout.degrees.tensor);

@@ -1,4 +1,4 @@
-// What a run needs to know of a described job: its checkpoint from model and layout, its ranks from layout and platform.
+// Describes a job for a run forecast: its checkpoint from model and layout, its ranks from layout and platform.
 #pragma once
 
 #include "stepcast/base/result.h"
@@ -9,8 +9,8 @@
 
 namespace stepcast {
 
-// A checkpoint holds what is trained once: weights in the type of the computation, master weights, and what the optimizer
-// keeps (zero3: one copy of the weights). Adapters are written without their frozen base. Errors: those of step_work().
+// A checkpoint contains one copy of the trained state: weights in the compute type, master weights and optimizer states (zero3:
+// one copy of the weights). LoRA adapters are saved without their frozen base. Errors: those of step_work().
 [[nodiscard]] Result<RunJob> run_job_of(const Transformer& model, const Layout& layout,
                                         const Platform& platform, double step_s);
 

@@ -8,10 +8,10 @@
 namespace stepcast {
 namespace {
 
-// From so many pauses in a step on, their number is taken as normal.
+// Above this mean number of pauses per step, their number is approximated by a normal distribution.
 constexpr double kManyPauses = 400;
 
-// Step over a step without jitter and pauses.
+// Distribution of the step time relative to a step without jitter and pauses.
 class Steps {
  public:
   Steps(double typical_s, const StepJitter& jitter, std::span<const RegularStop> stops)
@@ -35,6 +35,7 @@ class Steps {
     }
   }
 
+  // The relative step time with this share of steps below it, by bisection.
   [[nodiscard]] double quantile(double share) const {
     double low = shift_ - 10 * sigma_, high = shift_ + 10 * sigma_;
     high += pause_ * static_cast<double>(chances_.size()) + std::ranges::max(kinds_, {}, &Kind::stop).stop;
@@ -47,9 +48,11 @@ class Steps {
   }
 
  private:
+  // Steps followed by the same stop: their share of all steps, and the length of the stop relative to a step.
   struct Kind {
-    double share = 1, stop = 0;  // of the steps; behind each, over a step
+    double share = 1, stop = 0;
   };
+  // Share of the steps that are longer than the base by less than `excess`; sums over numbers of pauses and kinds of stops.
   [[nodiscard]] double share_below(double excess) const {
     double share = 0, paused = shift_;
     for (const double chance : chances_) {
@@ -62,8 +65,8 @@ class Steps {
   }
 
   double sigma_, pause_, shift_ = 0;
-  std::vector<double> chances_;  // [pauses in the step]
-  std::vector<Kind> kinds_{{}};  // without a stop, then one of each
+  std::vector<double> chances_;  // [pauses in the step] probability
+  std::vector<Kind> kinds_{{}};  // steps without a stop, then one kind per stop
 };
 
 }  // namespace

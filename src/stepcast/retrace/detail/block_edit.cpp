@@ -5,6 +5,7 @@
 
 namespace stepcast::detail {
 
+// Edges with a launch origin give the launch time of GPU work; other tasks count as launched at their start.
 BlockEdit::BlockEdit(const Block& block, std::span<const Interval> measured) : block_(block) {
   const std::uint32_t n = block.task_count();
   order_.resize(block.lanes().size());
@@ -51,6 +52,7 @@ std::uint32_t BlockEdit::insert_after(std::uint32_t before, EditedTask copy) {
   const std::uint32_t id = add(copy, us);
   std::vector<std::uint32_t>& order = order_[tasks_[before].lane];
   auto place = std::next(std::find(order.begin(), order.end(), before));
+  // New tasks have numbers from task_count() on. Skip earlier insertions after the same task to keep their order.
   while (place != order.end() && *place >= block_.task_count()) ++place;
   order.insert(place, id);
   return id;
@@ -69,7 +71,7 @@ std::uint32_t BlockEdit::insert_launched(std::uint16_t lane, double launched_us,
   const std::uint32_t id = add(copy, launched_us);
   std::vector<std::uint32_t>& order = order_[lane];
   const auto place = std::find_if(order.begin(), order.end(), [&](std::uint32_t t) {
-    // What was put there at the same time comes first.
+    // Earlier insertions at the same time come first.
     return launched_us_[t] > launched_us || (launched_us_[t] == launched_us && t < block_.task_count());
   });
   order.insert(place, id);
@@ -82,7 +84,7 @@ void BlockEdit::connect(std::uint32_t from, std::uint32_t to, double delay_us, c
 }
 
 Result<EditedBlock> BlockEdit::finish() && {
-  // The task before and behind each on its lane that stays.
+  // The nearest remaining task before and after each task on its lane.
   std::vector<std::uint32_t> before(tasks_.size(), kNoTask), behind(tasks_.size(), kNoTask);
   for (const std::vector<std::uint32_t>& order : order_) {
     std::uint32_t last = kNoTask;
@@ -109,6 +111,8 @@ Result<EditedBlock> BlockEdit::finish() && {
   const auto on_cpu = [&](std::uint32_t t) {
     return block_.lanes()[tasks_[t].lane].kind == LaneKind::cpu_thread;
   };
+  // Reconnect the edges of removed tasks to the neighbours on the lane. A reconnected edge within one CPU thread is dropped: the
+  // order of the thread implies it.
   for (EditedEdge edge : edges_) {
     const bool relinked = tasks_[edge.to].removed || (!edge.from_port && tasks_[edge.from].removed);
     if (tasks_[edge.to].removed) {
@@ -163,6 +167,7 @@ Result<RecordedProgram> with_blocks(RecordedProgram recorded, std::vector<Edited
     rank_class.instances.front().block = program.add_block(std::move(blocks[c].block));
     program.add_rank_class(std::move(rank_class));
   }
+  // Adds a collective if all of its tasks remain.
   const auto add = [&](Collective collective, auto&& task_of) {
     bool all = true;
     for (std::size_t m = 0; m < collective.members.size(); ++m) {

@@ -11,7 +11,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Takes the times of some tasks of a rank from other prices.
+// Copies the times of the tasks of rank class `c` selected by `which` from one set of prices to another.
 template <class Which>
 void take_times(const RecordedProgram& recorded, std::size_t c, const RecordedPrices& from,
                 RecordedPrices& to, Which which) {
@@ -25,7 +25,7 @@ void take_times(const RecordedProgram& recorded, std::size_t c, const RecordedPr
   }
 }
 
-// The step priced on another platform altogether.
+// Prices the whole step on `platform`; recorded times become ratios, because another machine computes.
 Result<RecordedPrices> priced_on(const EditedStep& step, const Platform& platform) {
   StepPricer pricer{platform, step.pricing.assumptions};
   RecordedPricing other = step.pricing;
@@ -35,6 +35,7 @@ Result<RecordedPrices> priced_on(const EditedStep& step, const Platform& platfor
   return price_recorded(step.recorded, other);
 }
 
+// Position in recorded.facts of a rank; end() if it was not recorded.
 auto rank_class_of(const RecordedProgram& recorded, std::int32_t rank) {
   return std::find_if(recorded.facts.begin(), recorded.facts.end(),
                       [&](const RecordedStepFacts& facts) { return facts.rank == rank; });
@@ -86,7 +87,7 @@ Status change_links(const TracePredictionOptions& options, EditedStep& step) {
   return Ok{};
 }
 
-// Every time as far from the recorded one as the time between the two recordings is.
+// Scales every time by the ratio of the interpolated time to the recorded one.
 Status scale_between_batches(const TracePredictionOptions& options, EditedStep& step) {
   for (std::size_t c = 0; c < step.recorded.facts.size(); ++c) {
     const BlockId id = block_id(step.recorded, c);

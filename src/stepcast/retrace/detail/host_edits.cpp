@@ -13,7 +13,7 @@
 namespace stepcast::detail {
 namespace {
 
-// Operators whose host time rests on means of others, where they take more than a hundredth of it.
+// Notes operators without learned overheads if their means of other operators exceed 1 % of the host time.
 void name_unknown_ops(const AppliedHostTimes& applied, std::vector<std::string>& notes) {
   const double all = applied.own_us + applied.default_us;
   if (all <= 0 || applied.default_us < 0.01 * all) return;
@@ -29,6 +29,7 @@ void name_unknown_ops(const AppliedHostTimes& applied, std::vector<std::string>&
       applied.unknown_ops.size() > 3 ? ", ..." : ""));
 }
 
+// Replaces host times by the overheads of the platform, times the what-if factor.
 Status take_overheads(const TracePredictionOptions& options, EditedStep& step) {
   STEPCAST_ASSIGN(const HostOverheads overheads, HostOverheads::of(*options.platform));
   if (overheads.empty()) {
@@ -50,7 +51,7 @@ Status take_overheads(const TracePredictionOptions& options, EditedStep& step) {
   return Ok{};
 }
 
-// Brings the start of a rank to another one.
+// Moves all recorded times of a rank so that it starts at `start_us`.
 void move_start(RecordedProgram& recorded, std::size_t c, double start_us) {
   const double moved = start_us - recorded.start_offset_us[c];
   recorded.start_offset_us[c] += moved;
@@ -78,7 +79,7 @@ Status change_host_times(const TracePredictionOptions& options, EditedStep& step
   return Ok{};
 }
 
-// With the first of them.
+// The common start is that of the earliest rank.
 Status start_together(const TracePredictionOptions& /*options*/, EditedStep& step) {
   RecordedProgram& recorded = step.recorded;
   const double first_us = *std::min_element(recorded.start_offset_us.begin(), recorded.start_offset_us.end());
@@ -87,7 +88,7 @@ Status start_together(const TracePredictionOptions& /*options*/, EditedStep& ste
   return Ok{};
 }
 
-// Brings computation and host time of every rank to the median of all, and their starts together.
+// Scales computation and host time of every rank to the median of all ranks, and moves their starts to the median start.
 Status level_ranks(const TracePredictionOptions& /*options*/, EditedStep& step) {
   RecordedProgram& recorded = step.recorded;
   const std::size_t n = recorded.facts.size();

@@ -6,6 +6,7 @@
 
 namespace stepcast::detail {
 
+// AccumulateGrad counts as optimizer work: it handles tensors of the size of weights.
 TaskContext context_of(const Program& program, StackId stack) {
   TaskContext context;
   for (; stack.valid(); stack = program.stacks.parent(stack)) {

@@ -1,4 +1,4 @@
-// Where in a training step a recorded task is, and how many ranks the job has.
+// The phase of a training step in which a recorded task runs, and the number of ranks of the job.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,14 @@
 
 namespace stepcast::detail {
 
+// Both false: the forward pass, or unknown.
 struct TaskContext {
   bool backward = false, optimizer = false;
 };
-// By the names of the operators and labels that the task was launched in.
+// Derived from the names of the operators and labels around the launch of the task.
 [[nodiscard]] TaskContext context_of(const Program& program, StackId stack);
 
-// Those of the files, or as many as the profiler traces say that the job has; at least 1.
+// Ranks of the job: the recorded ones, or the world size in the profiler traces if that is larger. At least 1.
 [[nodiscard]] std::uint64_t all_ranks_of(const RecordedProgram& recorded);
 
 }  // namespace stepcast::detail

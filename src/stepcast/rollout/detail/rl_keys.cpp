@@ -19,14 +19,16 @@
 namespace stepcast::detail {
 namespace {
 
+// Words for true and false in configs, in lower case.
 constexpr std::string_view kOn = "true 1 yes on", kOff = "false 0 no off none null";
 
-// Names of a framework's keys; `*` at an end stands for any rest.
+// A row of tables/rl_keys.csv. A trailing `*` of a key matches any rest.
 struct KeyRow {
   std::string_view framework, section, keys;
-  bool is_passed_over = false;  // otherwise `key=value`, with which a key says nothing new
+  bool is_passed_over = false;  // false: `key=value` gives the default, which has no effect
 };
 
+// All rows of the table.
 Result<std::vector<KeyRow>> read_rows() {
   const std::string file = "rl_keys.csv";
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table(file), file));
@@ -40,7 +42,7 @@ Result<std::vector<KeyRow>> read_rows() {
   }
 }
 
-// Whether a key is of no account in any run, or has the value that it has anyway.
+// True if a key never affects time or memory, or if it has its default value.
 bool is_without_effect(std::string_view framework, std::string_view path, const std::string& value) {
   static const std::vector<KeyRow> kRows = as_shipped(read_rows());
   bool is_usual = value.empty() || is_among(lower(value), kOff) || value == "[]" || value == "{}";
@@ -61,6 +63,7 @@ bool is_without_effect(std::string_view framework, std::string_view path, const 
   return is_usual;
 }
 
+// True for identifiers: letters, digits and underscores.
 bool is_name(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
@@ -71,6 +74,7 @@ bool is_name(std::string_view text) {
 
 std::string RlKeys::value(const std::string& path) const {
   auto found = values_.find(path);
+  // References to references are followed up to this depth.
   constexpr int kMostHops = 4;
   for (int hop = 0; hop < kMostHops && found != values_.end(); ++hop) {
     const std::string& value = found->second;
@@ -151,8 +155,8 @@ void RlKeys::same(const std::string& section, const std::string& other, std::str
 }
 
 void RlKeys::use_megatron(const std::string& section, Job& job) {
-  // Arguments that mean something beside others alone, as command_line_of_arguments() knows. Those of experts count where
-  // there are some: the model says how many.
+  // Arguments with a meaning only in combination, which command_line_of_arguments() interprets. Arguments of experts need a
+  // number of experts; the model gives the real one.
   constexpr std::string_view kTogether[] = {"recompute_",
                                             "fp8",
                                             "cuda_graph_",
@@ -197,6 +201,7 @@ void RlKeys::use_megatron(const std::string& section, Job& job) {
     if (!wrong_) wrong_ = Error::at(file_, section.substr(0, section.size() - 1), read.error().message());
     return;
   }
+  // The dummy number of experts is removed again.
   read->settings.n_experts.reset();
   if (read->settings.fully_sharded.value_or(false) || read->settings.sharding)
     job.settings.distributed_optimizer.reset();
