@@ -10,6 +10,12 @@ in a line `<!--$ NAME NAME = COMMAND-->`, where COMMAND reads the whole output o
 name (all that it prints belongs to a single name). They are used as `<!--=NAME-->12.3<!--=-->`. Those of docs/accuracy/ need no
 definition: `<!--=SUITE:TEST:OF:COLUMN:DECIMALS-->`. A line `<!--@ FILE-->` above any other block writes it to $OUT/FILE.
 
+A mark `<!--! COMMAND-->` at the end of a paragraph or list item, or on the line below it, is the test of a statement that
+something is not supported: COMMAND must end with exit code 2. Several marks may follow each other. Where a command cannot
+show it, `<!--! test: FILE:NAME-->` names a test and the file under tests/ or python/tests/ that contains this NAME. --check
+reports a paragraph, list item or table row with a word of REFUSAL and without a mark. Marks of a table are below it, one
+for each such row.
+
 A row of a table `| TEXT | N | MEAN % | `SUITE:TEST:OF` |` has its figures from docs/accuracy/, too, without mark-up.
 
 Words have to be the same; numbers may differ by a thousandth or by one in the last place, as compilers round differently.
@@ -34,11 +40,14 @@ ITEM = re.compile(
     r"(?:^<!--\|(?P<filter>.*)-->\n)?^```console\n(?P<command>\$ (?:.*\\\n)*.*\n)(?P<printed>(?:(?!```|\$ ).*\n)*)```\n"
     r"|^<!--\$ (?P<names>[\w ]+?) = (?P<define>.*)-->\n"
     r"|^<!--@ (?P<file>\S+)-->\n```\w+\n(?P<content>(?:(?!```).*\n)*)```\n"
+    r"|<!--! (?P<refused>.+?)-->"
     r"|<!--=(?P<use>[^<>]+?)-->(?P<value>[^<]*)<!--=-->"
     r"|^\|(?P<what>[^|\n]*)\| (?P<n>[\d,]+) \| (?P<mean>[\d.]+) % \| `(?P<row>\w+:\w+:[^`\n:]+)` \|\n",
     re.MULTILINE,
 )
 MARK = re.compile(r"<!--.*?-->")
+REFUSAL = re.compile(r"\b(?:not supported|refused|refuses|rejected|rejects)\b", re.IGNORECASE)
+LIST_ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 LONGEST_LINE, LONGEST_CELL = 140, 60
 
@@ -54,10 +63,13 @@ class Shell:
         path = f"{tools}:{os.environ['PATH']}"
         self.environment = {**os.environ, "PATH": path, "OUT": folder, "LC_ALL": "C.UTF-8"}
 
-    def run(self, command, text=""):
-        run = subprocess.run(
+    def start(self, command, text=""):
+        return subprocess.run(
             ["bash", "-c", command], cwd=ROOT, env=self.environment, input=text, capture_output=True, text=True, timeout=900
         )
+
+    def run(self, command, text=""):
+        run = self.start(command, text)
         printed = (run.stdout + run.stderr).replace(self.folder, "$OUT")
         if os.environ.get("STEPCAST_DATA"):
             printed = printed.replace(os.environ["STEPCAST_DATA"], "$STEPCAST_DATA")
@@ -155,7 +167,25 @@ class Page:
         self.compare(f"row {match['row']}", f"{match['n']} {match['mean']}", f"{n} {mean}")
         return f"|{match['what']}| {n} | {mean} % | `{match['row']}` |\n"
 
+    def check_refused(self, match):
+        """The test behind a statement of something that is not supported: exit code 2, or a name in a file of tests."""
+        command = match["refused"].strip()
+        if test := re.fullmatch(r"test: ((?:python/)?tests/\S+?):(\S+)", command):
+            file = ROOT / test[1]
+            if not (file.is_file() and re.search(rf"\b{re.escape(test[2])}\b", file.read_text())):
+                self.problems.append(f"{self.path.relative_to(ROOT)}: no test {test[2]} in {test[1]}")
+        elif self.can_run(command):
+            run = self.shell.start(command)
+            if run.returncode != 2:
+                self.problems.append(
+                    f"{self.path.relative_to(ROOT)}: exit code {run.returncode} instead of 2: {command}\n{run.stdout}{run.stderr}"
+                )
+        self.n_checked += 1
+        return match[0]
+
     def again(self, match):
+        if match["refused"]:
+            return self.check_refused(match)
         if match["row"]:
             return self.scored(match)
         if match["command"]:
@@ -184,9 +214,31 @@ class Page:
         if text.count("```console") != sum(bool(match["command"]) for match in ITEM.finditer(text)):
             self.problems.append(f"{self.path.relative_to(ROOT)}: a ```console block that does not begin with `$ COMMAND`")
 
+    def check_marks(self, text):
+        """Paragraphs, list items and tables with a word of REFUSAL and without its marks."""
+        parts, fenced, begins = [], False, True  # parts: [first line, lines without marks, number of marks]
+        for number, line in enumerate(text.splitlines(), 1):
+            fence, plain = line.lstrip().startswith("```"), MARK.sub("", line).strip()
+            fenced ^= fence
+            if fenced or fence or not line.strip() or plain.startswith("#"):
+                begins = True
+                continue
+            if begins or LIST_ITEM.match(plain):
+                parts.append([number, [], 0])
+            begins = False
+            parts[-1][1] += [plain] if plain else []
+            parts[-1][2] += line.count("<!--! ")
+        for number, lines, n_marks in parts:
+            table = bool(lines) and lines[0].startswith("|")
+            n = sum(bool(REFUSAL.search(row)) for row in (lines if table else [" ".join(lines)]))
+            if n > n_marks or (table and n != n_marks):
+                where = f"{self.path.relative_to(ROOT)}:{number}"
+                self.problems.append(f"{where}: {n} statements of something not supported, {n_marks} marks <!--! COMMAND-->")
+
     def rewritten(self):
         text = ITEM.sub(self.again, self.text)
         self.check_form(text)
+        self.check_marks(text)
         return text
 
 
