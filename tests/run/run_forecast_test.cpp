@@ -76,9 +76,9 @@ TEST(RunForecast, RefusesCheckpointsWithinAStep) {
   const Result<RunForecast> run = forecast_run(
       {default_failures(), {.mode = CheckpointMode::async, .interval_s = 4}}, large_job(), kMonth);
   ASSERT_FALSE(run.ok());
-  EXPECT_THAT(run.error().message(),
-              ::testing::HasSubstr(
-                  "checkpoints are between steps, found interval=4s, expected at least a step: 5s"));
+  EXPECT_THAT(
+      run.error().message(),
+      ::testing::HasSubstr("checkpoints are between steps, found interval=4s, expected at least a step: 5s"));
 }
 
 TEST(RunForecast, OfThePublishedJobIsInterruptedAsItWas) {
