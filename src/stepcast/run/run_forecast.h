@@ -48,7 +48,6 @@ struct RunJob {
   bool saves_asynchronously = false;
   // The pools of a job on several pools; otherwise empty.
   std::vector<RunPool> pools{};
-};  // for a job on several pools
 };
 
 // A stop of all ranks between steps, repeated after a fixed number of steps: "evaluation" or "checkpoint".
