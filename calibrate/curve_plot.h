@@ -1,4 +1,4 @@
-// A curve beside its measurements, drawn with characters.
+// Draws a fitted curve and its measurements with characters.
 #pragma once
 
 #include <cstddef>

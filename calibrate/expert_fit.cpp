@@ -18,12 +18,12 @@
 namespace stepcast {
 namespace {
 
-// Rows beyond so many say nothing more; they are thinned evenly.
+// More rows than this add no information; they are thinned evenly.
 constexpr std::size_t kMostRows = 400;
 // Weights of what holds parameters where rows do not: per squared distance in ln.
 constexpr double kPrior = 0.001, kNetworkPrior = 0.02;
-// Learned corrections: rows from which there are any, the largest error that is learned, resolution of leaves, parts of
-// the models of which one is held out for the band.
+// Learned corrections: least rows for any correction, largest learned error, resolution of leaves, and number of parts of the
+// models; one part is held out for the band.
 constexpr std::size_t kLeastLayers = 200;
 constexpr double kMostLearned = 1, kLayerLeafScale = 4e-3;
 constexpr std::size_t kLayerFolds = 4;
@@ -34,8 +34,8 @@ constexpr double kTokensOfTraining = 128;
 // Dispatch was measured with tokens in fp8, combine in 16 bit.
 constexpr double kDispatchBytes = 1, kCombineBytes = 2;
 constexpr std::int64_t kGpusOfNode = 8;
-// How often an SM copies what goes to another node, beside its copies inside nodes: once on its way there, twice on its way
-// back, where it is summed up on both sides (DeepEP, internode.cu). What is expected of rows that do not say.
+// Copies by an SM for data to another node, in addition to its copies inside nodes: once for dispatch, twice for combine, which
+// sums up on both sides (DeepEP, internode.cu). Assumed for rows without this value.
 constexpr double kCopiesOfDispatch = 1, kCopiesOfCombine = 2;
 
 template <class Row>

@@ -44,7 +44,7 @@ struct ExpertMeasurements {
 [[nodiscard]] bool looks_like_expert_layers(std::string_view text);
 [[nodiscard]] bool looks_like_expert_exchanges(std::string_view text);
 
-// Adds the rows of a CSV text of either kind. Errors: a header of neither, a cell that is no number, top-k above the
+// Adds the rows of a CSV text of either kind. Errors: an unknown header, a cell that is not a number, top-k above the
 // number of experts, more ranks than experts.
 [[nodiscard]] Status parse_expert_measurements(std::string_view text, const std::string& name,
                                                ExpertMeasurements& out);

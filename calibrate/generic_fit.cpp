@@ -21,8 +21,8 @@ constexpr double kRobustResidual = 0.05;  // ln; residuals count linearly from h
 constexpr double kFitVariance = 0.01;     // of ln(measured / model) inside of one device; assumed
 // The same for few rows: with 20 points of a GPU better than 0.01 and 0.02.
 constexpr double kAdaptVariance = 0.005;
-// Errors of neighbouring shapes are alike: so many rows of one device say something of their own. Terms that
-// its rows hardly vary stay near 0 then.
+// Number of independent rows per device, because errors of neighbouring shapes are correlated. Terms that hardly vary in the
+// rows of a device then stay near 0.
 constexpr double kIndependentRows = 100;
 constexpr double kLargestStep = 0.7;
 constexpr double kAdaptedBandWidening = 1.15;  // few points leave the parameters uncertain; assumed
@@ -128,7 +128,7 @@ std::vector<double> inverse(std::vector<double> matrix) {
   return detail::cholesky_inverse(matrix, kParameters);
 }
 
-// A residual and what it counts: all devices alike.
+// A residual and its weight; all devices have equal total weight.
 struct Residual {
   double log_ratio, weight;
 };
@@ -177,7 +177,7 @@ std::string group_name(std::string_view family, std::string_view dtype, Directio
   return fmt::format("generic/{}/{}/{}", family, dtype, to_string(direction));
 }
 
-// Where fits of floors start: devices of which only long rows were measured say nothing about theirs.
+// Start value for fits of floors: devices with only long rows do not determine their floor.
 double usual_floor(const Group& group) {
   double least = kMostUsualLogFloor;
   for (const auto& [device, points] : group) {
@@ -250,8 +250,8 @@ void lend_devices(const GenericKernel& lender, GenericKernel& borrower) {
   }
 }
 
-// The family as it would be if `device` had never been measured: its rows are missing from parameters, floors
-// and trees alike. `lender`: as of lend_devices(), or nothing.
+// The family without any measurement of `device`: its rows are removed from parameters, floors and trees. `lender`: as in
+// lend_devices(), or null.
 Result<Family> without(const Family& family, const std::string& device, const Places& places,
                        const GenericKernel* lender) {
   Family others;
@@ -273,7 +273,7 @@ Result<Family> without(const Family& family, const std::string& device, const Pl
   return others;
 }
 
-// Leaves out every device in turn. Returns the mean absolute error in percent, all devices counting alike.
+// Leaves out every device in turn. Returns the mean absolute error in percent, with equal weight for all devices.
 Result<double> measure_bands(Family& family, const Places& places, const GenericKernel* lender) {
   GenericKernel& kernel = family.kernel;
   std::vector<Residual> unseen, inside;
@@ -300,7 +300,7 @@ Result<double> measure_bands(Family& family, const Places& places, const Generic
   }
   kernel.unseen = band_of(std::move(unseen));
   kernel.inside = band_of(std::move(inside));
-  // Some GPUs are no sample of all GPUs.
+  // The measured GPUs are not a representative sample of all GPUs.
   kernel.unseen.low *= kUnseenBandWidening;
   kernel.unseen.high *= kUnseenBandWidening;
   if (kernel.devices.size() < 3) {

@@ -1,5 +1,5 @@
-// Fits kernel models that answer for GPUs nobody measured, from measurements of several others; and narrows
-// them down to one GPU with a few measured rows of it.
+// Fits kernel models for unmeasured GPUs from measurements of several other GPUs, and adapts them to one GPU with a few
+// measured rows.
 //
 //   STEPCAST_ASSIGN(GenericFit generic, fit_generic_models(measured));  // V100, T4, A100, ...
 //   KernelModel{h100, generic.records}.estimate(operation);             // H100, from figures of the device only
@@ -21,8 +21,8 @@
 
 namespace stepcast {
 
-// Fewer rows of an operation family than this are better used to adapt a generic model than to fit a new one: of products,
-// attention and convolutions, and of what only streams, whose reference has three constants.
+// Below this number of rows of a family, adapting a generic model is better than fitting a new one. First value: GEMMs,
+// attention and convolutions. Second: streaming work, which has a reference with three constants.
 inline constexpr std::size_t kFewMatrixRows = 24, kFewStreamingRows = 8;
 
 struct MeasuredDevice {

@@ -17,9 +17,9 @@
 namespace stepcast {
 namespace {
 
-// How far apart a good model and a clean run are, in ln. Assumed.
+// Deviation in ln between a good model and a clean run. Assumed.
 constexpr double kNoise = 0.03;
-// Beyond so many times that, errors count linearly. Assumed.
+// Above this multiple of the deviation, errors have a linear loss. Assumed.
 constexpr double kRobustSigmas = 1.5;
 // A factor is left alone if the steps leave more than this of its prior uncertainty.
 constexpr double kMostUncertain = 0.85;

@@ -1,10 +1,10 @@
 // Fits a handful of global factors of the step model to measured steps, for a user who has a few.
 //
-// Kernels and collectives are learned from their own measurements; what steps may still say is by how much
-// all products, those in fp8, memory-bound kernels, attention and transfers of a machine are off together, and all
-// kernels that nobody measured on its device. Each factor is held near 1 by a prior, as wide as what the price
-// rests on is uncertain. A factor that the runs cannot tell from the others stays 1 and is named. Single runs that
-// no model explains (stragglers, allocator retries) pull little: beyond a few percent the loss is linear.
+// Kernels and collectives are learned from their own measurements. Steps only add common factors: of all GEMMs, GEMMs in fp8,
+// memory-bound kernels, attention and transfers of a machine, and of all kernels without measurements on its device. A prior
+// keeps each factor near 1, with the width of the uncertainty of the price. A factor that the runs do not determine stays 1
+// and is named. Single runs that no model explains (stragglers, allocator retries) have little influence, because the loss is
+// linear beyond a few percent.
 #pragma once
 
 #include <span>
@@ -32,7 +32,7 @@ struct IterationFit {
   double mape_before = 0, mape_after = 0;  // percent, on the steps themselves
   double median_before = 0, median_after = 0;
   std::vector<std::string> skipped;            // "run 3: the reason"
-  std::vector<std::string_view> undetermined;  // factors that these steps cannot tell apart from the others
+  std::vector<std::string_view> undetermined;  // factors that these steps do not determine
 };
 
 // The factors that may be fitted.

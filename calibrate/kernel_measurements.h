@@ -1,8 +1,8 @@
 // Measured kernel times, read from CSV files of several layouts into one form.
 //
-// The layout is told by the header: the project's own (`gpu, op, direction, dtype, <shape columns>, time_us,
-// time_us_p10, time_us_p90, n, software`) and the headers of $STEPCAST_DATA/kernels. docs/kernels.md lists
-// the columns of each.
+// The header determines the layout: the schema of this project (`gpu, op, direction, dtype, <shape columns>, time_us,
+// time_us_p10, time_us_p90, n, software`), or one of the headers of $STEPCAST_DATA/kernels. docs/kernels.md lists the columns
+// of each.
 #pragma once
 
 #include <cstddef>
@@ -60,11 +60,11 @@ struct KernelMeasurements {
 // One CSV file. Errors name the line and column: a missing column, a time that is not positive, a unit that
 // contradicts the header, a shape that does not fit the operation.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(const std::filesystem::path& path);
-// The same from memory; `name` stands for the file in messages.
+// The same from memory; `name` names the file in messages.
 [[nodiscard]] Result<KernelMeasurements> parse_kernel_measurements(std::string_view text,
                                                                    const std::string& name);
-// Files and folders; a folder stands for all its *.csv and *.csv.gz whose header is one of kernels, the
-// others are listed in `skipped`.
+// Reads files and folders. A folder means all its *.csv and *.csv.gz with a header of kernels; its other files are listed in
+// `skipped`.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(
     const std::vector<std::filesystem::path>& paths);
 
@@ -88,9 +88,9 @@ void take_off_timing(std::vector<KernelMeasurement>& rows, Microseconds timing);
 // extents of the others. `rows`: of one device. Those taken out are returned as above.
 std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows);
 
-// The same, but rows of attention in the other regime whose shape has none of the wanted one stay: their times are carried
-// over by the ratio of shapes that were measured both ways, along the time that they take. Rows that are longer in every length
-// by what no clock explains are of other software: then the short runs stay, and the long ones are taken out.
+// The same, but keeps attention rows of the other regime if the wanted one has no row of that shape. Their times are converted by
+// the ratio of shapes measured in both regimes, as a function of time. If rows are longer at every length by more than clocks
+// explain, they come from other software: then the short runs stay and the long ones are removed.
 std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows);
 
 // "A100-SXM4-80GB/linear1/backward": how reports call the rows of one operator.
@@ -99,9 +99,9 @@ std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows);
 // "gemm/fp16/forward": the rows that one model is fitted to, which is what its record is called.
 [[nodiscard]] std::string kernel_record_key(const Operation& operation);
 
-// The family of the record that each row is fitted to: that of its operation, but where several were measured that
-// narrow_family_of() tells apart (attention by several kernels, copies of pinned and of pageable memory), each has a record of
-// its own, and the one of most rows, or of those with no narrow family, the record that answers for all.
+// The family of the record to which each row is fitted: normally that of its operation. If rows of several narrow families
+// (narrow_family_of(): attention by several kernels, copies of pinned and of pageable memory) were measured, each gets its own
+// record. The one with most rows, or the rows without a narrow family, form the general record.
 [[nodiscard]] std::vector<std::string_view> record_families(std::span<const KernelMeasurement> rows);
 
 }  // namespace stepcast

@@ -83,7 +83,7 @@ std::string date_in(std::string_view note) {
   return {};
 }
 
-// What no column says of a model that is no preset: by the word that begins the column `architecture`.
+// Properties without a column for models that are not presets, by the first word of the column `architecture`.
 struct ModelFamily {
   std::string_view word;
   Transformer (*model)();
@@ -404,7 +404,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   return run;
 }
 
-// `rows_missing`: some runs could not be read, and their recipes belong to nobody.
+// `rows_missing`: some runs could not be read, so recipes without a run are expected.
 Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<LlmRun>& runs) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(recipes.text, recipes.name));
   STEPCAST_TRY(rows.check_names());
@@ -427,7 +427,7 @@ Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<L
   }
 }
 
-// NAME_recipes.csv beside NAME_runs.csv.
+// The path of NAME_recipes.csv in the folder of NAME_runs.csv.
 std::filesystem::path recipes_beside(const std::filesystem::path& path) {
   constexpr std::string_view kRuns = "_runs.csv";
   std::string name = path.filename().string();

@@ -25,21 +25,20 @@ struct LlmRun {
   double iter_time_ms = 0;
   std::optional<double> memory_GiB;  // peak, where the note says it
   std::uint32_t line = 0;
-  std::vector<std::string> assumed;           // fields that the row leaves open and what stands in for them
+  std::vector<std::string> assumed;           // fields that the row leaves open, with the assumed values
   bool embedding_and_loss_as_layers = false;  // each counts as a layer when layers are dealt out to stages
   // Known to behave unlike the rest: row-wise float8 with plain tensor parallelism, context parallelism >= 4.
   bool apart = false;
 };
 
-// A second table, whose column `run_line` is the line of the run it belongs to (the header is line 1), with further
-// columns of that run.
+// A second table with further columns of runs. Its column `run_line` is the line of the run (the header is line 1).
 struct RunRecipes {
   std::string text, name;
 };
 
-// Errors name line and column: a missing column, a number or word that is none, a step that takes no time, no row at
-// all, a recipe of no run. With `left_out` a row that cannot be read is left out, its error put there, and only a file
-// without a good row is an error. Of a file NAME_runs.csv, the recipes are NAME_recipes.csv beside it, if there is one.
+// Errors name line and column: a missing column, an invalid number or word, a step without time, no rows, a recipe without a run.
+// With `left_out`, unreadable rows are skipped and their errors stored there; only a file without a valid row is an error. The
+// recipes of NAME_runs.csv are read from NAME_recipes.csv in the same folder, if it exists.
 [[nodiscard]] Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path,
                                                         std::vector<std::string>* left_out = nullptr);
 [[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name,

@@ -20,7 +20,7 @@
 namespace stepcast {
 namespace {
 
-// Ranges of the two numbers beside what the points say.
+// Limits of the start-up time in us and of the sharpness, in addition to the evidence of the points.
 constexpr double kLeastStartUs = 0.5, kMostStartUs = 2000, kMostSharpness = 30;
 constexpr std::size_t kFolds = 5;
 
@@ -42,10 +42,10 @@ AccessPattern pattern_of(const LookupMeasurement& m, const LookupMeasurement::Ta
   return AccessPattern::from_reuse(t.reuse, m.bags * t.pooling, t.rows);
 }
 
-// Tables that carry what is learned, at most so many, and how many deviations of a feature they reach.
+// Most tables that define the learned function, and its reach in deviations of a feature.
 constexpr std::size_t kMostPoints = 160;
 constexpr double kReach = 8;
-// Variances over that of what is learned: of what is left over of a kernel, and what keeps points apart that lie together.
+// Variances relative to the learned function: the residual of a kernel, and the jitter that separates close points.
 constexpr double kNoiseOfKernel = 1e-3, kJitter = 1e-5;
 constexpr int kMostSteps = 40, kMostTries = 8;
 constexpr double kEnough = 1e-3;     // a step that gains less of the loss is the last
@@ -198,7 +198,7 @@ class Training {
       for (std::size_t j = 0; j < n; ++j) factor_[i * n + j] = covariance(parts, j);
       factor_[i * n + i] += kJitter;
     }
-    (void)detail::cholesky(factor_, n);  // positive definite with what keeps points apart
+    (void)detail::cholesky(factor_, n);  // positive definite because of the jitter
     values_.resize(features_.size() * n);
     for (std::size_t row = 0; row < features_.size(); ++row) {
       const std::vector<double> parts = parts_of(features_[row]);

@@ -1,7 +1,7 @@
 // Measured embedding lookups over several tables at once, as FBGEMM's table-batched kernels do them: what LearnedLookup is
 // trained on.
 //
-// A CSV file with one line for every table of every kernel; the lines of a kernel stand together:
+// A CSV file with one line per table of each kernel; the lines of a kernel are contiguous:
 //
 //   gpu,kernel,direction,dtype,batch,rows,dim,pooling_factor,reuse,time_us
 //   A100-SXM4-80GB,0,forward,fp32,4096,1000000,128,20.5,0.8-0.1-0.05-...,412.5
@@ -49,7 +49,7 @@ struct LookupMeasurement {
 // that contradict each other, a kernel that comes up again later.
 [[nodiscard]] Result<std::vector<LookupMeasurement>> parse_lookup_measurements(std::string_view text,
                                                                                const std::string& name);
-// Such files among `paths` (a folder stands for its *.csv and *.csv.gz), and in `others` the paths that are none.
+// The files of lookups among `paths` (a folder means its *.csv and *.csv.gz). `others`: the remaining paths.
 struct LookupFiles {
   std::vector<LookupMeasurement> kernels;
   std::vector<std::filesystem::path> others;

@@ -34,7 +34,7 @@ struct OverheadFit {
   std::vector<OverheadRecord> records;  // by type and op
   LaunchTable launches;
   double sum_us = 0;            // of all occurrences, what was taken off left in
-  double profiler_cost_us = 0;  // taken off in all
+  double profiler_cost_us = 0;  // total cost subtracted
   std::size_t jobs = 1;
   // [job] job_speeds(), which its times were divided by; empty: they were not.
   std::vector<double> job_speed{};
@@ -47,9 +47,8 @@ struct OverheadFit {
   [[nodiscard]] HostOverheads host() const;
 };
 
-// Means of all occurrences: times their number they are the sum. Operators have records of their own; their
-// families and all of them together stand in for operators that were never seen. The gap before the end of a
-// step is in neither.
+// Means over all occurrences, so that mean x number is the sum. Every operator has a record. Records of families and of all
+// operators together represent operators that were not seen. Neither includes the gap before the end of a step.
 [[nodiscard]] OverheadFit fit_overheads(const OverheadSamples& samples,
                                         const OverheadFitOptions& options = {});
 // Of several jobs: the same of all occurrences together, and the band of another job.

@@ -32,7 +32,7 @@ std::vector<RecordedInput> inputs_of(const TraceSet& set) {
   return inputs;
 }
 
-// The host decides a step whose GPU works for a smaller share of it.
+// A step is host-bound if its GPU works for a smaller share of the time.
 constexpr double kGpuDecides = 0.7;
 
 // A trace of the collector: its factor, or nothing where the GPU decides the step or nothing was measured.

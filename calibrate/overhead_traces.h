@@ -55,7 +55,7 @@ struct Fences {
 // Of all ranks.
 [[nodiscard]] OverheadSamples recorded_overheads(const RecordedProgram& recorded);
 
-// What was read as one job: the ranks of a folder, or a file by itself.
+// The source of one job: the ranks in a folder, or a single file.
 struct OverheadSource {
   std::string name;
   std::string device;  // of the first rank; empty: not in the file

@@ -21,12 +21,12 @@ namespace {
 constexpr double kMostOfAnalytic = 6, kLeastOfAnalytic = 0.25;
 // Of a launch from the host, at the most: linear layers of neusight_train_matmul_fp32.csv take 50 to 90 us.
 constexpr double kMostLaunchUs = 100;
-// Between the 10 and 90 % of held-out rows, in ln; the widest record that ships has 0.56 (convolutions of P100).
+// Range from p10 to p90 of held-out rows, in ln. The widest shipped record has 0.56 (convolutions of P100).
 constexpr double kWidestScatter = 0.9;
-// Fewer rows than this scatter by what a model does not know of them: the collector's own, medians of 100 repetitions, by up to
-// a factor of 4 where 60 shapes are measured, and of 26 where 12 are. The least public file that scatters less has 150.
+// With fewer rows the scatter has causes outside the model. Rows of the collector, medians of 100 repetitions, scatter by a
+// factor of up to 4 with 60 shapes and of 26 with 12. The smallest public file with less scatter has 150 rows.
 constexpr std::size_t kLeastRowsOfScatter = 150;
-// Of a message whose time is not start-up.
+// Least size and time of messages with negligible start-up time.
 constexpr double kLargeBytes = 1 << 24, kLongUs = 200;
 constexpr double kMostTimesTheLink = 2;  // counters and clocks differ; units differ by a thousand
 constexpr double kLeastOfTheLink = 1.0 / 200;

@@ -28,7 +28,7 @@ namespace stepcast {
 // they cross.
 [[nodiscard]] Status check_plausible(const CollectiveMeasurements& m, const Platform& platform);
 
-// The name of a GPU in a file is not that of another device that ships. Nobody's name is anybody's.
+// Error: the GPU name in a file is that of another shipped device. An empty GPU name never matches.
 [[nodiscard]] Status check_measured_on(std::string_view gpu, const Device& device);
 
 }  // namespace stepcast

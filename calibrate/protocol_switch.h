@@ -1,5 +1,5 @@
 // Where a measured curve bends because NCCL changes algorithm or protocol. Half of the error of held-out octaves lies
-// between 2 and 32 MB, where that happens: sizes a factor of 2 apart do not show on which side of a bend they lie.
+// between 2 and 32 MB, where that happens: sizes in steps of a factor of 2 do not show on which side of a bend they are.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace stepcast {
 
 struct ProtocolSwitch {
-  double message_bytes = 0;  // NCCL's own estimate, right within about a factor of 2
+  double message_bytes = 0;  // estimate by NCCL, right within about a factor of 2
   NcclEstimate before, after;
 };
 

@@ -179,7 +179,7 @@ Status apply_recipe_columns(const CsvRows& rows, LlmRun& run) {
   bool& overlap = run.layout.layer.overlap.tensor_parallel;
   STEPCAST_ASSIGN(overlap, rows.truth("tp_overlap", overlap));
   overlap = overlap && run.layout.layer.sequence_parallel;
-  // What Megatron Core would refuse stands in the recipe of another layout.
+  // Settings that Megatron Core would refuse come from the recipe of another layout and are switched off.
   LayerOverlap& beside = run.layout.layer.overlap;
   const Degrees& degrees = run.layout.degrees;
   if (degrees.expert > 1 && degrees.pipeline > 1 && degrees.virtual_stages == 1) beside.expert = false;

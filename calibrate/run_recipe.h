@@ -1,5 +1,5 @@
-// What a row of measured runs says of its software beyond the columns of llm_runs.csv: optional columns of the
-// row itself or of a table of recipes beside it, and phrases of its note.
+// Properties of the software of measured runs beyond the columns of llm_runs.csv: optional columns of the row or of a table of
+// recipes next to it, and phrases of its note.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace stepcast {
 // A phrase of a note, up to the next semicolon, begins with these words.
 struct NotePhrase {
   std::string_view words;
-  void (*apply)(LlmRun& run, std::string_view rest);  // `rest`: what stands behind the words
+  void (*apply)(LlmRun& run, std::string_view rest);  // `rest`: the text after the words
 };
 [[nodiscard]] std::span<const NotePhrase> note_phrases();
 void apply_note_phrases(std::string_view note, LlmRun& run);

@@ -21,7 +21,7 @@ struct Plugin {
   std::string problem;
 };
 
-// Beside the program, in the folder above (programs of a build folder), or where it is installed.
+// Searches next to the program, in the folder above it (for programs in a build folder) and in the install location.
 Plugin load_plugin() {
   constexpr const char* kName = "stepcast-boosting.so";
   std::error_code failure;

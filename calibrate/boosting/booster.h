@@ -1,5 +1,5 @@
-// Regression trees by XGBoost, which is no part of the program: a plug-in (booster_plugin.h) that is loaded when the first
-// trees are trained links it. This header uses the standard library alone.
+// Regression trees by XGBoost. XGBoost is not linked into the program but into a plug-in (booster_plugin.h), which is loaded when
+// the first trees are trained. This header uses only the standard library.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Columns, in any order: collective, n_ranks, message_bytes, time_us; if there: platform, gpu, interconnect,
-// n_nodes, gpus_per_node, dtype, source. Others are not read. A cell may stand in double quotes.
+// n_nodes, gpus_per_node, dtype, source. Other columns are not read. Cells may be quoted.
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -138,7 +138,7 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   double best_value = 1e300;
   // Unfused operations take many passes over memory, and the search finds no way from one to the other.
   for (const double memory : {0.25, 2.0}) {
-    if (tiles && memory > 1) break;  // products are one kernel
+    if (tiles && memory > 1) break;  // GEMMs are a single kernel
     std::vector<double> x = start_of(used, memory, least);
     const double value = search.minimise(x);
     if (value < best_value) {

@@ -14,9 +14,9 @@
 namespace stepcast::detail {
 namespace {
 
-// How much a unit of a feature sets two shapes apart. Sizes count alike, in logarithms (1); of what follows from sizes what
-// kernels are chosen by: whole vectors of the innermost extents, few channels, products of pixels alone. Chosen on shapes of
-// data/measured of the H100 that were held out; those of the H200 were not looked at.
+// The distance between two shapes per unit of a feature. All sizes have weight 1, in logarithms. The other weights are for
+// properties derived from sizes that select kernels: whole vectors of the innermost extents, few channels, pixel counts only.
+// Tuned on held-out shapes of the H100 in data/measured; those of the H200 were not used.
 struct ScaleOfFeature {
   KernelFeatureSet set;
   std::string_view feature;
@@ -153,7 +153,7 @@ GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, Process
     if (s.set != set) continue;
     const auto f =
         static_cast<std::size_t>(std::ranges::find(names, s.feature, &KernelFeature::name) - names.begin());
-    // What all points have alike sets none apart.
+    // A feature with equal values at all points does not separate any of them.
     for (std::size_t i = 1; i < n; ++i)
       if (rows[i * n_features + f] != rows[f]) out.scale[f] = s.scale;
   }

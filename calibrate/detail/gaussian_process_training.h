@@ -12,7 +12,7 @@ namespace stepcast::detail {
 // More points than this train other models: the cost grows with their cube, and trees have enough of them.
 inline constexpr std::size_t kMostForProcess = 200, kMostForSizes = GaussianProcess::kMostPoints;
 
-// What sets shapes apart: all that kernels are chosen by, or of rows and of elements their two sizes and their kind alone.
+// The features of the process. shapes: everything that selects kernels. sizes: only both sizes and the kind of rows or elements.
 enum class ProcessOver { shapes, sizes };
 
 // `rows`: features of the set, point by point; `weights`: measurements that each target is the median of. How far points reach

@@ -28,7 +28,7 @@ struct KernelLayout {
 // Ordered: the first that is meant reads the file.
 [[nodiscard]] std::span<const KernelLayout> kernel_layouts();
 
-// gpu, op, direction, dtype, ...: the project's own schema.
+// gpu, op, direction, dtype, ...: the schema of this project.
 [[nodiscard]] KernelLayout own_kernel_layout();
 // operator, fwd_time_us, bwd_time_us, ...: transformer operators per tensor-parallel rank.
 [[nodiscard]] KernelLayout operators_layout();
@@ -46,26 +46,25 @@ class MeasurementSink {
 
   // The time in this cell, nothing where it is empty; what is not above 0 is an error.
   [[nodiscard]] Result<std::optional<Microseconds>> time(std::string_view column) const;
-  // The time of `operation` in this row; an error where the shape cannot be. Fills in what is the same in all
-  // layouts.
+  // Adds the time of `operation` from this row, with the fields common to all layouts. Error: an impossible shape.
   [[nodiscard]] Status add(KernelMeasurement measurement) const;
   // Counts a row that is left out.
   void skip(std::string_view what, std::string_view why) const;
-  // As the cell says; an error if it is no element type, `otherwise` where there is no such column.
+  // The type in the cell, or `otherwise` without such a column. Error: not an element type.
   [[nodiscard]] Result<DType> dtype(DType otherwise = DType::unknown) const;
   [[nodiscard]] Result<std::string> text(std::string_view column) const;
 
  private:
   const CsvRows& rows_;
   KernelMeasurements& out_;
-  std::vector<std::size_t> identity_;  // columns whose cells tell a row from others
+  std::vector<std::size_t> identity_;  // columns with cells that identify a row
 };
 
 // How many tensors an element-wise function reads: 2 for those of two tensors.
 [[nodiscard]] float tensors_read(ElementwiseFunction function);
 [[nodiscard]] std::optional<ElementwiseFunction> parse_elementwise_function(std::string_view text);
 
-// Extents of an image that are no image: their sums must not leave 63 bits.
+// Error: extents that are not valid for an image. Their sums must fit 63 bits.
 [[nodiscard]] Status check_convolution(const CsvRows& rows, const ConvolutionShape& shape);
 
 // An Error that says which of the `needed` columns the header lacks, and where it has it in another unit.

@@ -1,6 +1,6 @@
-// What the form of a curve leaves over, smoothed over the logarithm of the size: a Gaussian process with a
-// Matern-3/2 kernel (protocol changes are kinks that no short formula has) and heavy-tailed noise, alike for
-// all dtypes plus a little for each.
+// Smooths the residuals of a curve over the logarithm of the size: a Gaussian process with a Matern-3/2 kernel (protocol changes
+// are kinks that no short formula represents) and heavy-tailed noise. One process is shared by all dtypes, with a small
+// deviation for each.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ inline constexpr double kMaxRepeatWeight = 3;
 // The octave that a size lies in: 20 from 1 MiB to just below 2 MiB.
 [[nodiscard]] long octave_of(double log2_bytes);
 
-// Points are joined to so many bins per octave for the smoother.
+// Points are merged into this number of bins per octave for the smoother.
 inline constexpr double kResidualBinsPerOctave = 4;
 
 class ResidualSmoother {
@@ -43,9 +43,8 @@ class ResidualSmoother {
 
   [[nodiscard]] double at(double x, std::size_t dtype) const;
 
-  // What is left of the points of `members` when these are predicted from all others, whose residuals are
-  // `residuals` [i] (those of the members do not count): the closed form of leaving a block out of a Gaussian
-  // process, the solution of (K^-1)_bb e = (K^-1 r)_b.
+  // Leave-block-out residuals of the points of `members`, predicted from all other points and their `residuals` [i]. Closed form
+  // for a Gaussian process: the solution of (K^-1)_bb e = (K^-1 r)_b.
   [[nodiscard]] std::vector<double> left_out(std::span<const std::size_t> members,
                                              std::span<const double> residuals) const;
 
