@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kProfilerTrace = ".kineto.json.gz";
-// Prefix of a case in overheads.csv with a traced step, for example "trace/host_bound_gpt2_b1_s32_bf16".
+// Prefix of the cases in overheads.csv with a trace of their step: "trace/host_bound_gpt2_b1_s32_bf16".
 constexpr std::string_view kTracedCase = "trace/";
 
 struct MeasuredSteps {
@@ -79,7 +79,7 @@ Result<std::vector<CollectedTrace>> collected_traces(const fs::path& folder) {
     if (name.ends_with(kProfilerTrace)) traces.push_back({entry.path(), unprofiled_us(steps, name)});
   }
   std::ranges::sort(traces, {}, &CollectedTrace::file);
-  // Traces named "launches.*" record launches in a loop, not training steps.
+  // Loops of bare launches are excluded, because they do not represent training.
   std::erase_if(traces, [](const CollectedTrace& trace) {
     return trace.file.filename().string().starts_with("launches.");
   });

@@ -3,7 +3,7 @@
 //   STEPCAST_ASSIGN(MeasuredCollectives m, read_collective_measurements("all_reduce.log"));
 //   for (const CollectiveMeasurements& curve : m.curves) ...
 //
-// Formats, recognized by content:
+// Formats, recognised by content:
 //   nccl-tests      text, old and new columns, several collectives in one log; the out-of-place times
 //   nccl-tests      JSON (-J)
 //   PARAM comms     log with COMMS-RES lines; the median latency
@@ -67,8 +67,7 @@ struct MeasurementContext {
 
 [[nodiscard]] Result<MeasuredCollectives> read_collective_measurements(
     const std::filesystem::path& file, const MeasurementContext& context = {});
-// Parses text that a program printed. `name` identifies the text in errors and may name the collective
-// ("all_gather_perf.log").
+// The same from the printed text. `name` names it in errors and may contain the collective ("all_gather_perf.log").
 [[nodiscard]] Result<MeasuredCollectives> parse_collective_measurements(
     std::string_view printed, const std::string& name, const MeasurementContext& context = {});
 

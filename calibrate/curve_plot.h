@@ -1,4 +1,4 @@
-// Plots a fitted curve and its measurements with characters.
+// Draws a fitted curve and its measurements with characters.
 #pragma once
 
 #include <cstddef>

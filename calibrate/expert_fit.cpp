@@ -22,8 +22,8 @@ namespace {
 constexpr std::size_t kMostRows = 400;
 // Weights of the prior of parameters that rows do not determine: per squared distance in ln.
 constexpr double kPrior = 0.001, kNetworkPrior = 0.02;
-// Learned corrections: fewest rows, largest error that is learned, resolution of leaves, and folds of models for the band
-// (one fold is held out at a time).
+// Learned corrections: least rows for any correction, largest learned error, resolution of leaves, and number of parts of the
+// models; one part is held out for the band.
 constexpr std::size_t kLeastLayers = 200;
 constexpr double kMostLearned = 1, kLayerLeafScale = 4e-3;
 constexpr std::size_t kLayerFolds = 4;
@@ -34,8 +34,8 @@ constexpr double kTokensOfTraining = 128;
 // Dispatch was measured with tokens in fp8, combine in 16 bit.
 constexpr double kDispatchBytes = 1, kCombineBytes = 2;
 constexpr std::int64_t kGpusOfNode = 8;
-// Copies by an SM of a token for another node, in addition to copies inside nodes: one in dispatch, two in combine, which
-// sums on both sides (DeepEP, internode.cu). Default for rows that do not say.
+// Copies by an SM for data to another node, in addition to its copies inside nodes: once for dispatch, twice for combine, which
+// sums up on both sides (DeepEP, internode.cu). Assumed for rows without this value.
 constexpr double kCopiesOfDispatch = 1, kCopiesOfCombine = 2;
 
 template <class Row>

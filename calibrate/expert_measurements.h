@@ -44,8 +44,8 @@ struct ExpertMeasurements {
 [[nodiscard]] bool looks_like_expert_layers(std::string_view text);
 [[nodiscard]] bool looks_like_expert_exchanges(std::string_view text);
 
-// Adds the rows of a CSV text of either kind. Errors: a header of neither kind, a cell that should be a number and is not,
-// top-k above the number of experts, more ranks than experts.
+// Adds the rows of a CSV text of either kind. Errors: an unknown header, a cell that is not a number, top-k above the
+// number of experts, more ranks than experts.
 [[nodiscard]] Status parse_expert_measurements(std::string_view text, const std::string& name,
                                                ExpertMeasurements& out);
 [[nodiscard]] Status read_expert_measurements(const std::filesystem::path& file, ExpertMeasurements& out);

@@ -21,8 +21,8 @@ constexpr double kRobustResidual = 0.05;  // ln; larger residuals count linearly
 constexpr double kFitVariance = 0.01;     // of ln(measured / model) inside of one device; assumed
 // Variance for adapting to few rows: with 20 points of a GPU better than 0.01 and 0.02.
 constexpr double kAdaptVariance = 0.005;
-// Neighbouring shapes have similar errors: the rows of one device count as at most this number of independent ones. Terms
-// that its rows hardly vary then stay near 0.
+// Number of independent rows per device, because errors of neighbouring shapes are correlated. Terms that hardly vary in the
+// rows of a device then stay near 0.
 constexpr double kIndependentRows = 100;
 constexpr double kLargestStep = 0.7;
 constexpr double kAdaptedBandWidening = 1.15;  // few points leave the parameters uncertain; assumed
@@ -129,7 +129,7 @@ std::vector<double> inverse(std::vector<double> matrix) {
   return detail::cholesky_inverse(matrix, kParameters);
 }
 
-// A residual and its weight. Every device has the same total weight.
+// A residual and its weight; all devices have equal total weight.
 struct Residual {
   double log_ratio, weight;
 };
@@ -178,7 +178,7 @@ std::string group_name(std::string_view family, std::string_view dtype, Directio
   return fmt::format("generic/{}/{}/{}", family, dtype, to_string(direction));
 }
 
-// Start value of the floors. Devices with only long rows do not determine theirs.
+// Start value for fits of floors: devices with only long rows do not determine their floor.
 double usual_floor(const Group& group) {
   double least = kMostUsualLogFloor;
   for (const auto& [device, points] : group) {
@@ -251,8 +251,8 @@ void lend_devices(const GenericKernel& lender, GenericKernel& borrower) {
   }
 }
 
-// The family without `device`: its rows are missing from parameters, floors and trees. `lender`: see lend_devices(), or
-// null.
+// The family without any measurement of `device`: its rows are removed from parameters, floors and trees. `lender`: as in
+// lend_devices(), or null.
 Result<Family> without(const Family& family, const std::string& device, const Places& places,
                        const GenericKernel* lender) {
   Family others;
@@ -274,7 +274,7 @@ Result<Family> without(const Family& family, const std::string& device, const Pl
   return others;
 }
 
-// Leaves out every device in turn. Returns the mean absolute error in percent with equal weight for all devices.
+// Leaves out every device in turn. Returns the mean absolute error in percent, with equal weight for all devices.
 Result<double> measure_bands(Family& family, const Places& places, const GenericKernel* lender) {
   GenericKernel& kernel = family.kernel;
   std::vector<Residual> unseen, inside;
@@ -301,7 +301,7 @@ Result<double> measure_bands(Family& family, const Places& places, const Generic
   }
   kernel.unseen = band_of(std::move(unseen));
   kernel.inside = band_of(std::move(inside));
-  // The measured GPUs are not a random sample of all GPUs.
+  // The measured GPUs are not a representative sample of all GPUs.
   kernel.unseen.low *= kUnseenBandWidening;
   kernel.unseen.high *= kUnseenBandWidening;
   if (kernel.devices.size() < 3) {

@@ -1,4 +1,4 @@
-// Fits kernel models for unmeasured GPUs from measurements of several other GPUs, and adapts them to one GPU from a few
+// Fits kernel models for unmeasured GPUs from measurements of several other GPUs, and adapts them to one GPU with a few
 // measured rows.
 //
 //   STEPCAST_ASSIGN(GenericFit generic, fit_generic_models(measured));  // V100, T4, A100, ...
@@ -21,9 +21,8 @@
 
 namespace stepcast {
 
-// With fewer rows of an operation family than this, adapting a generic model is better than fitting a new one. The first
-// number is for GEMMs, attention and convolutions; the second for streaming operations, with three constants in the
-// reference.
+// Below this number of rows of a family, adapting a generic model is better than fitting a new one. First value: GEMMs,
+// attention and convolutions. Second: streaming work, which has a reference with three constants.
 inline constexpr std::size_t kFewMatrixRows = 24, kFewStreamingRows = 8;
 
 struct MeasuredDevice {

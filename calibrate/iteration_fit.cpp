@@ -17,9 +17,9 @@
 namespace stepcast {
 namespace {
 
-// Typical difference between a good model and a clean run, ln. Assumed.
+// Deviation in ln between a good model and a clean run. Assumed.
 constexpr double kNoise = 0.03;
-// Errors beyond this multiple of kNoise count linearly. Assumed.
+// Above this multiple of the deviation, errors have a linear loss. Assumed.
 constexpr double kRobustSigmas = 1.5;
 // A factor is not fitted if more than this share of its prior uncertainty remains.
 constexpr double kMostUncertain = 0.85;

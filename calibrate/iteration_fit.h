@@ -1,10 +1,10 @@
 // Fits a few global factors of the step model to measured steps of a user.
 //
-// Kernels and collectives have their own measurements. Steps can still show a common error of all GEMMs, of fp8 GEMMs, of
-// memory-bound kernels, of attention and of transfers of a machine, and of all kernels without measurements on the device. A
-// prior keeps each factor near 1; its width is the uncertainty of the price. A factor that the runs do not determine stays 1
-// and is named. Runs that no model explains (stragglers, allocator retries) have little effect: beyond a few percent the
-// loss is linear.
+// Kernels and collectives are learned from their own measurements. Steps only add common factors: of all GEMMs, GEMMs in fp8,
+// memory-bound kernels, attention and transfers of a machine, and of all kernels without measurements on its device. A prior
+// keeps each factor near 1, with the width of the uncertainty of the price. A factor that the runs do not determine stays 1
+// and is named. Single runs that no model explains (stragglers, allocator retries) have little influence, because the loss is
+// linear beyond a few percent.
 #pragma once
 
 #include <span>

@@ -18,7 +18,7 @@
 namespace stepcast {
 namespace {
 
-// Returns a different seed for each record name.
+// Different records need different seeds.
 std::uint64_t seed_of(std::string_view name, std::uint64_t seed) {
   std::uint64_t hash = seed ^ 0x9e3779b97f4a7c15ULL;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr auto kRegimeNames = names<Regime>(
     {{Regime::unstated, "unstated"}, {Regime::burst, "burst"}, {Regime::sustained, "sustained"}});
 
-// `n` is an extent of a GEMM before the time columns, and the number of repetitions after them.
+// `n` before the times is an extent of a GEMM; after them it is the number of repetitions.
 void tell_repetitions(CsvRows& rows) {
   const std::size_t time = rows.find("time_us");
   if (time == kNoColumn) return;
@@ -258,8 +258,7 @@ std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows) {
     if (pair != pairs.end())
       pair->second.times[m.regime == Regime::sustained ? 1 : 0].emplace(m.operation, m.time.value());
   }
-  // Attention only: with converted rows, forecasts of long GEMM runs are no better and steps of Blackwell worse
-  // (docs/kernels.md).
+  // Carried rows do not improve forecasts of long runs of GEMMs, and make steps on Blackwell worse (docs/kernels.md).
   for (auto& [key, pair] : pairs) pair.compare(key.starts_with("attention/"));
   std::map<std::pair<std::string, std::string_view>, std::size_t> counts;
   std::erase_if(rows, [&](KernelMeasurement& m) {

@@ -1,7 +1,8 @@
 // Measured kernel times, read from CSV files of several layouts into one form.
 //
-// The header determines the layout: the stepcast schema (`gpu, op, direction, dtype, <shape columns>, time_us, time_us_p10,
-// time_us_p90, n, software`) or one of the headers of $STEPCAST_DATA/kernels. docs/kernels.md lists the columns of each.
+// The header determines the layout: the schema of this project (`gpu, op, direction, dtype, <shape columns>, time_us,
+// time_us_p10, time_us_p90, n, software`), or one of the headers of $STEPCAST_DATA/kernels. docs/kernels.md lists the columns
+// of each.
 #pragma once
 
 #include <cstddef>
@@ -59,10 +60,10 @@ struct KernelMeasurements {
 // Reads one CSV file. Errors name the line and column: a missing column, a time that is not positive, a unit that
 // contradicts the header, a shape that does not fit the operation.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(const std::filesystem::path& path);
-// Parses the text of a file. `name` identifies it in messages.
+// The same from memory; `name` names the file in messages.
 [[nodiscard]] Result<KernelMeasurements> parse_kernel_measurements(std::string_view text,
                                                                    const std::string& name);
-// Reads files and folders. A folder means all its *.csv and *.csv.gz files; those without a header of kernels are listed in
+// Reads files and folders. A folder means all its *.csv and *.csv.gz with a header of kernels; its other files are listed in
 // `skipped`.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(
     const std::vector<std::filesystem::path>& paths);
@@ -86,10 +87,9 @@ void take_off_timing(std::vector<KernelMeasurement>& rows, Microseconds timing);
 // `rows`: all of one device. Returns the removed rows, as remove_impossible_rows() does.
 std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows);
 
-// The same, except that attention rows of the other regime are kept if no wanted row has their shape. Their times are scaled
-// by the ratio between the regimes, a function of time, from shapes measured in both. Runs shorter
-// than 50 us are not throttled: if their times differ by more than clocks explain, the sustained rows come from other
-// software and are removed.
+// The same, but keeps attention rows of the other regime if the wanted one has no row of that shape. Their times are converted by
+// the ratio of shapes measured in both regimes, as a function of time. If rows are longer at every length by more than clocks
+// explain, they come from other software: then the short runs stay and the long ones are removed.
 std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows);
 
 // The name of the rows of one operator in reports, for example "A100-SXM4-80GB/linear1/backward".
@@ -98,9 +98,9 @@ std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows);
 // Name of the record that is fitted to rows like this one, for example "gemm/fp16/forward".
 [[nodiscard]] std::string kernel_record_key(const Operation& operation);
 
-// The record family of each row: usually the family of its operation. If several narrow families were measured
-// (narrow_family_of(): attention by kernel, copies of pinned and of pageable memory), each has a record. The one with most
-// rows, or of rows without a narrow family, is then the record for all others.
+// The family of the record to which each row is fitted: normally that of its operation. If rows of several narrow families
+// (narrow_family_of(): attention by several kernels, copies of pinned and of pageable memory) were measured, each gets its own
+// record. The one with most rows, or the rows without a narrow family, form the general record.
 [[nodiscard]] std::vector<std::string_view> record_families(std::span<const KernelMeasurement> rows);
 
 }  // namespace stepcast

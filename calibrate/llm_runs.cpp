@@ -84,7 +84,7 @@ std::string date_in(std::string_view note) {
   return {};
 }
 
-// Defaults of a model that is not a preset, by the first word of the column `architecture`.
+// Properties without a column for models that are not presets, by the first word of the column `architecture`.
 struct ModelFamily {
   std::string_view word;
   Transformer (*model)();
@@ -405,7 +405,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   return run;
 }
 
-// `rows_missing`: some runs could not be read, so recipes of unknown lines are ignored.
+// `rows_missing`: some runs could not be read, so recipes without a run are expected.
 Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<LlmRun>& runs) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(recipes.text, recipes.name));
   STEPCAST_TRY(rows.check_names());
@@ -428,7 +428,7 @@ Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<L
   }
 }
 
-// The path NAME_recipes.csv for NAME_runs.csv.
+// The path of NAME_recipes.csv in the folder of NAME_runs.csv.
 std::filesystem::path recipes_beside(const std::filesystem::path& path) {
   constexpr std::string_view kRuns = "_runs.csv";
   std::string name = path.filename().string();

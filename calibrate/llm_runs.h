@@ -25,22 +25,20 @@ struct LlmRun {
   double iter_time_ms = 0;
   std::optional<double> memory_GiB;  // peak, if the note states it
   std::uint32_t line = 0;
-  std::vector<std::string> assumed;           // fields missing in the row, and the values used instead
-  bool embedding_and_loss_as_layers = false;  // each counts as a layer when layers are distributed to stages
-  // Known to behave differently from other runs: row-wise float8 with plain tensor parallelism, context parallelism >= 4.
+  std::vector<std::string> assumed;           // fields that the row leaves open, with the assumed values
+  bool embedding_and_loss_as_layers = false;  // each counts as a layer when layers are dealt out to stages
+  // Known to behave unlike the rest: row-wise float8 with plain tensor parallelism, context parallelism >= 4.
   bool apart = false;
 };
 
-// A second table with more columns of the runs. Its column `run_line` is the line of the run in the first table (the header
-// is line 1).
+// A second table with further columns of runs. Its column `run_line` is the line of the run (the header is line 1).
 struct RunRecipes {
   std::string text, name;
 };
 
-// Reads a table of runs. For NAME_runs.csv, recipes are read from NAME_recipes.csv in the same folder if it exists. Errors
-// name line and column: a missing column, an invalid number or word, a step time that is not positive, no rows, a recipe
-// without a run. With `left_out`, rows that cannot be read are skipped and their errors added there; a file without any
-// valid row is still an error.
+// Errors name line and column: a missing column, an invalid number or word, a step without time, no rows, a recipe without a run.
+// With `left_out`, unreadable rows are skipped and their errors stored there; only a file without a valid row is an error. The
+// recipes of NAME_runs.csv are read from NAME_recipes.csv in the same folder, if it exists.
 [[nodiscard]] Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path,
                                                         std::vector<std::string>* left_out = nullptr);
 [[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name,

@@ -20,7 +20,7 @@
 namespace stepcast {
 namespace {
 
-// Bounds of the start-up time and the sharpness.
+// Limits of the start-up time in us and of the sharpness, in addition to the evidence of the points.
 constexpr double kLeastStartUs = 0.5, kMostStartUs = 2000, kMostSharpness = 30;
 constexpr std::size_t kFolds = 5;
 
@@ -42,11 +42,10 @@ AccessPattern pattern_of(const LookupMeasurement& m, const LookupMeasurement::Ta
   return AccessPattern::from_reuse(t.reuse, m.bags * t.pooling, t.rows);
 }
 
-// Largest number of tables at which learned values are placed, and their reach in standard deviations of a feature.
+// Most tables that define the learned function, and its reach in deviations of a feature.
 constexpr std::size_t kMostPoints = 160;
 constexpr double kReach = 8;
-// Variances relative to that of the learned values: of the residual of a kernel, and a jitter that separates points that
-// coincide.
+// Variances relative to the learned function: the residual of a kernel, and the jitter that separates close points.
 constexpr double kNoiseOfKernel = 1e-3, kJitter = 1e-5;
 constexpr int kMostSteps = 40, kMostTries = 8;
 constexpr double kEnough = 1e-3;     // stop after a step that reduces the loss by less

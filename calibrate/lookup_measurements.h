@@ -1,7 +1,7 @@
 // Measured embedding lookups over several tables at once, as in the table-batched kernels of FBGEMM. LearnedLookup is
 // trained on them.
 //
-// A CSV file with one line for every table of every kernel. The lines of one kernel are consecutive:
+// A CSV file with one line per table of each kernel; the lines of a kernel are contiguous:
 //
 //   gpu,kernel,direction,dtype,batch,rows,dim,pooling_factor,reuse,time_us
 //   A100-SXM4-80GB,0,forward,fp32,4096,1000000,128,20.5,0.8-0.1-0.05-...,412.5
@@ -49,7 +49,7 @@ struct LookupMeasurement {
 // kernel, a kernel with lines that are not consecutive.
 [[nodiscard]] Result<std::vector<LookupMeasurement>> parse_lookup_measurements(std::string_view text,
                                                                                const std::string& name);
-// The files of lookups among `paths` (a folder means its *.csv and *.csv.gz files), and all other paths in `others`.
+// The files of lookups among `paths` (a folder means its *.csv and *.csv.gz). `others`: the remaining paths.
 struct LookupFiles {
   std::vector<LookupMeasurement> kernels;
   std::vector<std::filesystem::path> others;

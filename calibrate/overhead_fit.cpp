@@ -103,7 +103,7 @@ OverheadFit fit_overheads(const OverheadSamples& samples, const OverheadFitOptio
 
 namespace {
 
-// `speed`: divisor of the times of each job; empty: times are unchanged.
+// `speed`: divisor of the times of each job; empty: unchanged times.
 OverheadSamples pooled(std::span<const OverheadSamples> jobs, std::span<const double> speed) {
   OverheadSamples pool;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -135,7 +135,7 @@ double host_time_us(const OverheadSamples& job, const HostOverheads* host) {
   return us;
 }
 
-// Jobs beyond this number add little to the band.
+// More jobs than this hardly change the band.
 constexpr std::size_t kMostLeftOut = 16;
 
 double band_of(std::span<const OverheadSamples> jobs, const OverheadFitOptions& options) {

@@ -33,8 +33,8 @@ struct OverheadFitOptions {
 struct OverheadFit {
   std::vector<OverheadRecord> records;  // by type and op
   LaunchTable launches;
-  double sum_us = 0;            // of all occurrences, before subtraction
-  double profiler_cost_us = 0;  // total that was subtracted
+  double sum_us = 0;            // of all occurrences, what was taken off left in
+  double profiler_cost_us = 0;  // total cost subtracted
   std::size_t jobs = 1;
   // [job] job_speeds(), the divisors of the times; empty: times are not scaled.
   std::vector<double> job_speed{};
@@ -47,8 +47,8 @@ struct OverheadFit {
   [[nodiscard]] HostOverheads host() const;
 };
 
-// Means of all occurrences: mean times number is the sum. Each operator has a record. Records of families and of all
-// operators together are used for unseen operators; they exclude the gap before the end of a step.
+// Means over all occurrences, so that mean x number is the sum. Every operator has a record. Records of families and of all
+// operators together represent operators that were not seen. Neither includes the gap before the end of a step.
 [[nodiscard]] OverheadFit fit_overheads(const OverheadSamples& samples,
                                         const OverheadFitOptions& options = {});
 // For several jobs: the same statistics of all occurrences together, and the band of another job.

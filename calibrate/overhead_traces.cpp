@@ -32,7 +32,7 @@ std::vector<RecordedInput> inputs_of(const TraceSet& set) {
   return inputs;
 }
 
-// Below this share of GPU-busy time, a step is host-bound.
+// A step is host-bound if its GPU works for a smaller share of the time.
 constexpr double kGpuDecides = 0.7;
 
 // A trace of the collector. Its factor is empty if the step is GPU-bound or was not measured.

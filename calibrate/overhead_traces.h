@@ -54,7 +54,7 @@ struct Fences {
 // Overheads of all ranks.
 [[nodiscard]] OverheadSamples recorded_overheads(const RecordedProgram& recorded);
 
-// One job: the ranks of a folder, or a single file.
+// The source of one job: the ranks in a folder, or a single file.
 struct OverheadSource {
   std::string name;
   std::string device;  // of the first rank; empty if the file does not name it

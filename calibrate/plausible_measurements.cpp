@@ -21,13 +21,12 @@ namespace {
 constexpr double kMostOfAnalytic = 6, kLeastOfAnalytic = 0.25;
 // Largest time of a launch from the host: linear layers of neusight_train_matmul_fp32.csv take 50 to 90 us.
 constexpr double kMostLaunchUs = 100;
-// From the 10th to the 90th percentile of held-out rows, in ln. The widest shipped record has 0.56 (convolutions of P100).
+// Range from p10 to p90 of held-out rows, in ln. The widest shipped record has 0.56 (convolutions of P100).
 constexpr double kWidestScatter = 0.9;
-// Fewer rows than this may scatter because of effects that models do not know. Rows of the collector, medians of 100
-// repetitions, scatter by up to a factor of 4 with 60 measured shapes, and 26 with 12. The smallest public file that
-// scatters less has 150 rows.
+// With fewer rows the scatter has causes outside the model. Rows of the collector, medians of 100 repetitions, scatter by a
+// factor of up to 4 with 60 shapes and of 26 with 12. The smallest public file with less scatter has 150 rows.
 constexpr std::size_t kLeastRowsOfScatter = 150;
-// Size and time above which start-up does not dominate the time of a message.
+// Least size and time of messages with negligible start-up time.
 constexpr double kLargeBytes = 1 << 24, kLongUs = 200;
 constexpr double kMostTimesTheLink = 2;  // counters and clocks differ; unit mistakes are a factor of 1000
 constexpr double kLeastOfTheLink = 1.0 / 200;

@@ -28,7 +28,7 @@ namespace stepcast {
 // cross.
 [[nodiscard]] Status check_plausible(const CollectiveMeasurements& m, const Platform& platform);
 
-// An error if `gpu`, the name in a file, is that of another shipped device. An empty name passes.
+// Error: the GPU name in a file is that of another shipped device. An empty GPU name never matches.
 [[nodiscard]] Status check_measured_on(std::string_view gpu, const Device& device);
 
 }  // namespace stepcast

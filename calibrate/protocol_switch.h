@@ -1,6 +1,5 @@
-// Message sizes at which NCCL changes algorithm or protocol, so that a measured curve bends. Half of the error of held-out
-// octaves lies between 2 and 32 MB, where this happens. Sizes a factor of 2 from each other do not show on which side of a
-// bend they lie.
+// Where a measured curve bends because NCCL changes algorithm or protocol. Half of the error of held-out octaves lies
+// between 2 and 32 MB, where that happens: sizes in steps of a factor of 2 do not show on which side of a bend they are.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@
 namespace stepcast {
 
 struct ProtocolSwitch {
-  double message_bytes = 0;  // estimate of NCCL, right within about a factor of 2
+  double message_bytes = 0;  // estimate by NCCL, right within about a factor of 2
   NcclEstimate before, after;
 };
 

@@ -95,7 +95,7 @@ RelatedSystems mean_shapes(std::span<const MeasuredSystem> systems, Accept accep
       if (is_new) {
         std::tie(shape.architecture, shape.links, shape.op, shape.n_ranks) = key;
         shape.n_machines = 0;
-        shape.nvls_from = nvls_from(system, *m);  // equal for all machines of a family
+        shape.nvls_from = nvls_from(system, *m);  // equal for all systems of its family
       }
       const RelatedShape::Table ratio = ratio_of(system, *m);
       ++shape.n_machines;

@@ -178,7 +178,7 @@ Status apply_recipe_columns(const CsvRows& rows, LlmRun& run) {
   bool& overlap = run.layout.layer.overlap.tensor_parallel;
   STEPCAST_ASSIGN(overlap, rows.truth("tp_overlap", overlap));
   overlap = overlap && run.layout.layer.sequence_parallel;
-  // Overlap that Megatron Core rejects for this layout comes from the recipe of another layout and is switched off.
+  // Settings that Megatron Core would refuse come from the recipe of another layout and are switched off.
   LayerOverlap& beside = run.layout.layer.overlap;
   const Degrees& degrees = run.layout.degrees;
   if (degrees.expert > 1 && degrees.pipeline > 1 && degrees.virtual_stages == 1) beside.expert = false;

@@ -1,5 +1,5 @@
-// Reads software settings of measured runs beyond the columns of llm_runs.csv: optional columns of the row or of a table of
-// recipes, and phrases of its note.
+// Properties of the software of measured runs beyond the columns of llm_runs.csv: optional columns of the row or of a table of
+// recipes next to it, and phrases of its note.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace stepcast {
 // A phrase of a note, up to the next semicolon, that begins with these words.
 struct NotePhrase {
   std::string_view words;
-  void (*apply)(LlmRun& run, std::string_view rest);  // |`rest`: the text after the words
+  void (*apply)(LlmRun& run, std::string_view rest);  // `rest`: the text after the words
 };
 [[nodiscard]] std::span<const NotePhrase> note_phrases();
 void apply_note_phrases(std::string_view note, LlmRun& run);

@@ -21,8 +21,7 @@ struct Plugin {
   std::string problem;
 };
 
-// Searches for the plug-in in the folder of the program, in its parent folder (programs of a build folder) and where it is
-// installed.
+// Searches next to the program, in the folder above it (for programs in a build folder) and in the install location.
 Plugin load_plugin() {
   constexpr const char* kName = "stepcast-boosting.so";
   std::error_code failure;

@@ -1,5 +1,5 @@
-// Trains regression trees with XGBoost. The program does not link XGBoost: the plug-in (booster_plugin.h) that links it is
-// loaded when the first trees are trained. This header needs only the standard library.
+// Regression trees by XGBoost. XGBoost is not linked into the program but into a plug-in (booster_plugin.h), which is loaded when
+// the first trees are trained. This header uses only the standard library.
 #pragma once
 
 #include <cstddef>

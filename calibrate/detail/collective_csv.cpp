@@ -1,5 +1,5 @@
-// Columns, in any order: collective, n_ranks, message_bytes, time_us. Optional: platform, gpu, interconnect, n_nodes,
-// gpus_per_node, dtype, source. Other columns are ignored. A cell may be in double quotes.
+// Columns, in any order: collective, n_ranks, message_bytes, time_us; if there: platform, gpu, interconnect,
+// n_nodes, gpus_per_node, dtype, source. Other columns are not read. Cells may be quoted.
 #include <algorithm>
 #include <map>
 #include <tuple>

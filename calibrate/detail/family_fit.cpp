@@ -140,7 +140,7 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   // Two starts: unfused operations take many passes over memory, and the search does not find its way from one case to the
   // other.
   for (const double memory : {0.25, 2.0}) {
-    if (tiles && memory > 1) break;  // a GEMM is a single kernel
+    if (tiles && memory > 1) break;  // GEMMs are a single kernel
     std::vector<double> x = start_of(used, memory, least);
     const double value = search.minimise(x);
     if (value < best_value) {

@@ -14,9 +14,9 @@
 namespace stepcast::detail {
 namespace {
 
-// Scale of each feature in the distance between two shapes. Sizes all have scale 1, as logarithms. Of the features derived
-// from sizes, those that select kernels have a scale: whole vectors of the innermost extents, few channels, GEMMs of pixels
-// alone. Tuned on held-out shapes of the H100 in data/measured; the shapes of the H200 were not used.
+// The distance between two shapes per unit of a feature. All sizes have weight 1, in logarithms. The other weights are for
+// properties derived from sizes that select kernels: whole vectors of the innermost extents, few channels, pixel counts only.
+// Tuned on held-out shapes of the H100 in data/measured; those of the H200 were not used.
 struct ScaleOfFeature {
   KernelFeatureSet set;
   std::string_view feature;
@@ -154,7 +154,7 @@ GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, Process
     if (s.set != set) continue;
     const auto f =
         static_cast<std::size_t>(std::ranges::find(names, s.feature, &KernelFeature::name) - names.begin());
-    // A feature with the same value at all points cannot distinguish them: it gets no scale.
+    // A feature with equal values at all points does not separate any of them.
     for (std::size_t i = 1; i < n; ++i)
       if (rows[i * n_features + f] != rows[f]) out.scale[f] = s.scale;
   }

@@ -13,8 +13,7 @@ namespace stepcast::detail {
 // points.
 inline constexpr std::size_t kMostForProcess = 200, kMostForSizes = GaussianProcess::kMostPoints;
 
-// Features that distinguish shapes. `shapes`: all features that select kernels. `sizes`: only the kind and the two sizes,
-// rows and elements.
+// The features of the process. shapes: everything that selects kernels. sizes: only both sizes and the kind of rows or elements.
 enum class ProcessOver { shapes, sizes };
 
 // `rows`: features of the set, point by point. `weights`: number of measurements behind each target, which is their median.

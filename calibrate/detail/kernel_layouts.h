@@ -28,7 +28,7 @@ struct KernelLayout {
 // Ordered: the first layout with a true `is_meant` reads the file.
 [[nodiscard]] std::span<const KernelLayout> kernel_layouts();
 
-// gpu, op, direction, dtype, ...: the stepcast schema.
+// gpu, op, direction, dtype, ...: the schema of this project.
 [[nodiscard]] KernelLayout own_kernel_layout();
 // operator, fwd_time_us, bwd_time_us, ...: transformer operators per tensor-parallel rank.
 [[nodiscard]] KernelLayout operators_layout();
@@ -46,26 +46,25 @@ class MeasurementSink {
 
   // The time in this cell. Empty cell: nullopt. A time that is not positive is an error.
   [[nodiscard]] Result<std::optional<Microseconds>> time(std::string_view column) const;
-  // Adds the time of `operation` in this row and fills in the fields that all layouts share. An impossible shape is an
-  // error.
+  // Adds the time of `operation` from this row, with the fields common to all layouts. Error: an impossible shape.
   [[nodiscard]] Status add(KernelMeasurement measurement) const;
   // Counts a row that is left out.
   void skip(std::string_view what, std::string_view why) const;
-  // The element type in the cell; an error if the cell does not name one. `otherwise` if the column does not exist.
+  // The type in the cell, or `otherwise` without such a column. Error: not an element type.
   [[nodiscard]] Result<DType> dtype(DType otherwise = DType::unknown) const;
   [[nodiscard]] Result<std::string> text(std::string_view column) const;
 
  private:
   const CsvRows& rows_;
   KernelMeasurements& out_;
-  std::vector<std::size_t> identity_;  // columns that identify a row
+  std::vector<std::size_t> identity_;  // columns with cells that identify a row
 };
 
 // Number of tensors that an element-wise function reads: 2 for binary functions.
 [[nodiscard]] float tensors_read(ElementwiseFunction function);
 [[nodiscard]] std::optional<ElementwiseFunction> parse_elementwise_function(std::string_view text);
 
-// An error if the extents are not those of an image, for example if their sums overflow 63 bits.
+// Error: extents that are not valid for an image. Their sums must fit 63 bits.
 [[nodiscard]] Status check_convolution(const CsvRows& rows, const ConvolutionShape& shape);
 
 // An error that names the missing ones of the `needed` columns, and a column of the header with the quantity in another

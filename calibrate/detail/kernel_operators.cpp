@@ -1,5 +1,5 @@
-// Transformer operators, forward and backward in one row (operators_fwd_bwd_*.csv). Shapes are those of one tensor-parallel
-// rank, as the notes that come with the data say.
+// Transformer operators, forward and backward in one row (operators_fwd_bwd_*.csv). The shapes are those of
+// one tensor-parallel rank, as given by the notes next to the data.
 #include <string_view>
 #include <utility>
 
@@ -39,8 +39,8 @@ Operation pointwise(ElementwiseFunction function, std::int64_t elements, std::in
       {.function = function, .elements = elements, .reads = tensors_read(function), .inner = inner}, dtype);
 }
 
-// Weights and biases of one layer of the stage on one tensor-parallel rank: two norms and the GEMMs for QKV, output, up and
-// down.
+// Weights and biases of one layer of the stage on one tensor-parallel rank: two norms, and the QKV, output,
+// up and down projections.
 std::int64_t layer_parameters(std::int64_t d, std::int64_t tp) {
   return 4 * d + 3 * d * (d + 1) / tp + d * (d + 1) / tp + 4 * d * (d + 1) / tp + d * (4 * d + 1) / tp;
 }

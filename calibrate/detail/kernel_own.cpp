@@ -1,5 +1,5 @@
-// The stepcast schema: gpu, op, direction, dtype, the shape columns of the op, time_us, time_us_p10, time_us_p90, n,
-// software. docs/kernels.md lists the shape columns of every op.
+// The schema of this project: gpu, op, direction, dtype, the shape columns of the op, time_us, time_us_p10,
+// time_us_p90, n, software. docs/kernels.md lists the shape columns of every op.
 #include <algorithm>
 #include <string>
 #include <string_view>

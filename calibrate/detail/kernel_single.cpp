@@ -52,7 +52,7 @@ Status read_gemm(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& 
   return read_rows(rows, layout, out, "gemm", DType::unknown,
                    [&](const KernelMeasurement&, DType dtype) -> Result<Operation> {
                      STEPCAST_ASSIGN(GemmShape shape, gemm_of(rows, true));
-                     // The tables by regime measure linear layers. Their weight is [out, in].
+                     // Tables with a regime measure linear layers, which have weights of shape [out, in].
                      if (rows.has("regime")) shape.layout = GemmLayout::tn;
                      return gemm(shape, dtype);
                    });

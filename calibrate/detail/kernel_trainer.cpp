@@ -22,11 +22,11 @@ namespace stepcast::detail {
 namespace {
 
 constexpr std::size_t kFolds = 3;
-// Fewest shapes for Gaussian processes over shapes, processes over sizes, trees, and many trees. With fewer shapes than the
-// first, only the constants of the reference are fitted.
+// Least numbers of shapes: below the first, only the constants of the reference are fitted; the others enable processes over
+// sizes and trees.
 constexpr std::size_t kLeastForProcess = 4, kLeastForLearning = 12, kLeastForTrees = 40,
                       kLeastForManyTrees = 2000;
-// With fewer shapes than this, more trees with a lower learning rate are also tried.
+// Below this number of shapes, larger sets of trees with a lower learning rate are candidates, too.
 constexpr std::size_t kFewForTrees = 500;
 // A costlier correction must reduce the error to this share. A candidate that also knows the measured shapes may be worse by
 // up to kNoWorse, because held-out errors do not show that advantage.
@@ -97,7 +97,7 @@ using Learner = std::function<Result<std::vector<Correction>>(const Table&)>;
 struct Candidate {
   std::string name;
   Learner learn;
-  // Indices of earlier candidates. This one predicts their mean, so that its error is known without training.
+  // Earlier candidates that this one averages. Its error follows from theirs without any training.
   std::vector<std::size_t> mean_of = {};
   bool knows_its_points = false;
 };
@@ -151,7 +151,7 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
   if (n_points < kLeastForTrees || !why_no_trees().empty()) return all;
   const auto tree_seed = static_cast<std::uint32_t>(seed & 0x7fffffffU);
   const Learner small = tree_learner({.rounds = 60, .depth = 4, .learning_rate = 0.15, .seed = tree_seed});
-  // Attention differs more from shape to shape than GEMMs do, and in the same way on all devices of a generation.
+  // Attention times vary more between shapes than GEMM times, and similarly on all devices of a generation.
   const bool attention = set == KernelFeatureSet::attention && n_points >= kLeastForManyTrees;
   const Learner large = tree_learner({.rounds = attention ? 160 : 64,
                                       .depth = 6,
@@ -368,8 +368,7 @@ void forget_queries(KernelFeatureSet set, Table& table) {
   for (std::size_t row = 1; row < n; ++row) at(row, queries) = at(0, queries);
 }
 
-// Fills the table and the statistics of all points in `kernel`. The middle excludes the points in fold `left_out` of
-// `fold_of`.
+// Fills the table and the predictions in `kernel` for all points; its middle excludes points with `fold_of` equal to `left_out`.
 void fill_table(FittedKernel& kernel, Task& task, const std::vector<std::size_t>& fold_of = {},
                 std::size_t left_out = kFolds) {
   const Points& points = task.points;

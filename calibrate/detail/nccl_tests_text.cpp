@@ -7,8 +7,8 @@
 //   #        (B)  (elements)                   (us) (GB/s) (GB/s)          (us) (GB/s) (GB/s)
 //              8       2  float    sum    -1  30.50   0.00   0.00      0  30.32   0.00   0.00      0
 //
-// Old versions have no `root`, some collectives no `redop`, and `error` is the old name of `#wrong`. Columns are found by
-// the names in the header.
+// Old versions have no `root`, some collectives no `redop`, and `error` replaces `#wrong`. The columns are
+// found by the names in the header.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -58,7 +58,7 @@ struct Section {
 
 std::string line_at(std::size_t index) { return fmt::format("line {}", index + 1); }
 
-// Infers a collective that is not named: the ratio of bus to algorithm bandwidth identifies some collectives.
+// The collective, if it is not named: the ratio of bus to algorithm bandwidth distinguishes some of them.
 Result<CollectiveOp> infer_collective(const Section& section, std::uint32_t n, const std::string& name) {
   if (section.factor_n > 0 && n > 2) {
     const double factor = section.factor_sum / static_cast<double>(section.factor_n);
@@ -99,7 +99,7 @@ class Reader {
         op != CollectiveOp::unknown && !whole_number(w[0])) {
       return names_collective(op);  // an echoed command line
     }
-    if (!whole_number(w[0])) return Ok{};  // messages of MPI and NCCL between rows
+    if (!whole_number(w[0])) return Ok{};  // messages of MPI and NCCL appear between the rows
     return row(w, index);
   }
 

@@ -75,7 +75,7 @@ class ParamLog {
   }
 
   Status read_header(std::vector<std::string_view> w) {
-    // A unit that is a separate word belongs to the name before it.
+    // Units written as separate words belong to the name before them.
     std::erase_if(w, [](std::string_view v) { return v == "(B)" || v == "(us)" || v == "(GB/s)"; });
     const auto find = [&](auto accept) {
       return static_cast<std::size_t>(std::ranges::find_if(w, accept) - w.begin());

@@ -14,10 +14,10 @@ namespace stepcast::detail {
 
 namespace {
 
-// Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out). None is tuned to a single
-// curve. Halving or doubling any of them changes the mean error by less than a tenth.
-constexpr double kSmoothAmplitude = 0.07;  // standard deviation of the error of the form, ln
-constexpr double kSmoothOctaves = 3;       // distance over which that error is correlated
+// Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out); none is tuned
+// to a single curve. Halving or doubling any of them changes the mean error by less than a tenth.
+constexpr double kSmoothAmplitude = 0.07;  // what the form misses, ln
+constexpr double kSmoothOctaves = 3;       // distance over which residuals are correlated
 constexpr double kSmoothNoise = 0.02;
 constexpr double kDtypeAmplitude = 0.05;
 constexpr double kDtypeOctaves = 4;

@@ -1,6 +1,6 @@
-// Smooths the residuals of a fitted curve over the logarithm of the size. A Gaussian process with a Matern-3/2 kernel
-// (protocol changes are kinks that no short formula describes) and heavy-tailed noise. The process is common to all dtypes,
-// plus a small one for each dtype.
+// Smooths the residuals of a curve over the logarithm of the size: a Gaussian process with a Matern-3/2 kernel (protocol changes
+// are kinks that no short formula represents) and heavy-tailed noise. One process is shared by all dtypes, with a small
+// deviation for each.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ inline constexpr double kMaxRepeatWeight = 3;
 // The octave of a size: 20 from 1 MiB to just below 2 MiB.
 [[nodiscard]] long octave_of(double log2_bytes);
 
-// Bins per octave into which points are joined for the smoother.
+// Points are merged into this number of bins per octave for the smoother.
 inline constexpr double kResidualBinsPerOctave = 4;
 
 class ResidualSmoother {
@@ -43,9 +43,8 @@ class ResidualSmoother {
 
   [[nodiscard]] double at(double x, std::size_t dtype) const;
 
-  // Prediction errors of the points of `members` from all other points. `residuals` [i] are the residuals of all points;
-  // those of the members are ignored. Closed form of leaving a block out of a Gaussian process: e solves (K^-1)_bb e = (K^-1
-  // r)_b.
+  // Leave-block-out residuals of the points of `members`, predicted from all other points and their `residuals` [i]. Closed form
+  // for a Gaussian process: the solution of (K^-1)_bb e = (K^-1 r)_b.
   [[nodiscard]] std::vector<double> left_out(std::span<const std::size_t> members,
                                              std::span<const double> residuals) const;
 

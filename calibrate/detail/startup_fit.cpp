@@ -80,7 +80,7 @@ StartupForm fit_startup_points(std::span<const CurvePoint> points, double factor
     problem.minimise(p);
     return form_of(p, factor);
   }
-  // Several starts, because the two steps of the bandwidth may lie anywhere. The starts with the least loss are continued.
+  // Several starts, because the two steps of the bandwidth may be anywhere. The most promising ones are followed.
   std::vector<std::pair<double, std::vector<double>>> starts;
   for (const double apart : {0.15, 0.3, 0.45}) {
     for (const double where : {0.15, 0.3, 0.5, 0.7}) {

@@ -27,6 +27,7 @@ Result<double> pool_job_tokens(ObjectReader& reader, const PoolJob& job) {
   STEPCAST_TRY(reader.optional("steps", steps));
   STEPCAST_TRY(check_pool_number(reader, "tokens", tokens));
   STEPCAST_TRY(check_pool_number(reader, "steps", steps));
+  // Exactly one of the two must be given.
   if (tokens.has_value() == steps.has_value())
     return reader.error({}, tokens ? "tokens and steps contradict each other" : "has no length of training")
         .expected("one of tokens and steps");
@@ -108,6 +109,7 @@ PoolChoices choices_of(const PooledJob& pooled, std::int64_t in_node, PlanObject
   PoolChoices choices{.parts = {}, .weight = pooled.job.weight};
   for (const TrainingOption& option : pooled.curve) {
     if (!option.why_not.empty()) continue;
+    // Objective cost: the price with late fees. Other objectives: the days.
     const double cost =
         objective == PlanObjective::cost ? pooled.price(option).value_or(option.gpu_hours) : option.days;
     choices.parts.push_back({option.n_gpus / in_node, !option.meets, cost});
@@ -154,6 +156,7 @@ std::vector<std::optional<std::size_t>> assign_parts(const std::vector<PoolChoic
     std::vector<std::size_t>& part = taken.emplace_back(width, kNone);
     for (std::size_t room = 0; room < width; ++room) {
       const auto& [missed, idle, cost] = least[room];
+      // Default: the job does not run, which also misses its deadline.
       next[room] = {missed + job.weight, idle + 1, cost};
       for (std::size_t p = 0; p < job.parts.size(); ++p) {
         const PoolPart& one = job.parts[p];
@@ -168,6 +171,7 @@ std::vector<std::optional<std::size_t>> assign_parts(const std::vector<PoolChoic
     least = std::move(next);
   }
   std::vector<std::optional<std::size_t>> chosen(jobs.size());
+  // Follow the chosen parts back from the full pool.
   std::size_t room = width - 1;
   for (std::size_t j = jobs.size(); j-- > 0;) {
     if (taken[j][room] == kNone) continue;
@@ -184,6 +188,7 @@ std::optional<double> PooledJob::slack_days() const {
 
 std::optional<double> PooledJob::price(const TrainingOption& option) const {
   if (!option.price && !job.late_price_per_hour) return std::nullopt;
+  // Hours after the deadline; without a deadline none.
   const double late_hours = 24 * std::max(0.0, option.days - job.deadline_days.value_or(option.days));
   return option.price.value_or(0) + late_hours * job.late_price_per_hour.value_or(0);
 }
@@ -199,6 +204,7 @@ Result<JobPool> plan_jobs(const PlanRequest& request, const NamedPlatform& platf
   if (nodes < 1)
     return Error{fmt::format("a pool of {} GPUs is less than a node of {}", n_gpus, platform.name)}.expected(
         fmt::format("whole nodes: {} GPUs or more", in_node));
+  // One curve per job: its duration on every candidate size.
   std::vector<std::int64_t> counts = node_counts(nodes);
   for (std::int64_t& count : counts) count *= in_node;
   std::vector<PoolChoices> choices;

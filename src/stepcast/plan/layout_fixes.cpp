@@ -26,6 +26,7 @@ std::vector<Restriction> restrictions_of(const PlanRequest& request) {
   const S& settings = request.job.settings;
   // Given as a list of the search, or as flags of a single layout.
   const auto add = [&](auto list, std::string_view list_flag, std::string_view setting_flag, auto... fields) {
+    // A restriction is named by the flag through which it was given.
     const bool listed = (lists.*list).has_value();
     const bool set = ((settings.*fields).has_value() || ... || false);
     if (!listed && !set) return;
@@ -70,6 +71,7 @@ std::vector<std::int64_t> batches_near(std::int64_t batch, std::int64_t n_gpus) 
 class Cures {
  public:
   Cures(const PlanRequest& request, const Platform& platform) : request_(request), platform_(platform) {
+    // Only the existence and the fastest layout matter for a fix.
     request_.top = 1;
     request_.refines = false;
     request_.jitter = {};
@@ -87,6 +89,7 @@ class Cures {
                  [&](PlanRequest& r) { r.job.settings.global_batch_sequences = other; });
       }
     }
+    // Doubling the number of GPUs keeps common degrees divisible.
     constexpr std::int64_t kMostTimes = 64, kMostGpus = 1 << 16;
     for (std::int64_t times = 2; times <= kMostTimes && cures_.empty(); times *= 2) {
       const std::int64_t gpus = request_.n_gpus * times;
@@ -108,6 +111,7 @@ class Cures {
   void try_with(std::string change, const std::function<void(PlanRequest&)>& apply) {
     PlanRequest changed = request_;
     apply(changed);
+    // Changes that fail with an error are skipped.
     const Result<LayoutPlan> plan = plan_layouts(changed, platform_);
     if (!plan || plan->found.priced.empty()) return;
     cures_.push_back({std::move(change), plan->found.priced.size(), plan->found.priced.front()});

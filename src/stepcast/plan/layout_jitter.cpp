@@ -78,6 +78,7 @@ class Shaker {
     shaken_ = step;
     std::vector<double> all;
     for (std::size_t i = 0; i < options_.scenarios && !is_stop_requested(); ++i) {
+      // An own stream per scenario, so that results do not depend on their order.
       Random random{options_.seed * 0x2545f4914f6cdd1dULL + i};
       const double network = std::exp(jitter_.network * exceeded_with(random.uniform()));
       double slowest_us = 0;
@@ -89,6 +90,7 @@ class Shaker {
       }
       all.push_back(slowest_us * 1e-3);
     }
+    // The reference for the slowdown: all GPUs at nominal speed.
     factors_.assign(step.schedule.shape.stages, 1);
     const double plain_ms = step_us(step, 1) * 1e-3;
     JitteredLayout result;
@@ -107,6 +109,7 @@ class Shaker {
     StepSchedule& to = shaken_.schedule;
     for (std::uint32_t c = 0; c < from.chunks.size(); ++c) {
       const std::uint32_t stage = stage_of_chunk(from.shape.schedule, from.shape.stages, c);
+      // The price already includes the usual slowest GPU, which the drawn factor replaces.
       const double factor = factors_[stage] / step.slowest_gpu_factor;
       for (std::size_t u = 0; u < from.chunks[c].units.size(); ++u) {
         const ScheduleUnit& unit = from.chunks[c].units[u];

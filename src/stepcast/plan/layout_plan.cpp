@@ -39,6 +39,7 @@ Status restrict_to(std::optional<std::vector<Value>>& list, Value said, std::str
   return std::ranges::all_of(*list, is) ? Status{Ok{}} : contradiction(list_flag, said_flag);
 }
 
+// The same for an optional setting; nothing to do if it is not set.
 template <class Value, class Said>
 Status restrict_to(std::optional<std::vector<Value>>& list, const std::optional<Said>& said,
                    std::string_view list_flag, std::string_view said_flag) {
@@ -100,6 +101,7 @@ Status check_settings(const JobSettings& s) {
 const LayoutRejection* telling(const SearchedLayouts& found) {
   const auto of_others =
       std::ranges::find_if(found.rejections, [](const LayoutRejection& r) { return !r.is_of_degrees; });
+  // Duplicates are named only if they outnumber the most frequent invalid layouts.
   const LayoutRejection* first = of_others == found.rejections.end() ? nullptr : &*of_others;
   if (!found.same.empty() && (first == nullptr || found.same.front().count > first->count))
     first = &found.same.front();
@@ -116,6 +118,7 @@ void choose_refinement(LayoutPlan& plan) {
   std::optional<std::size_t> fastest_tight;
   for (std::size_t i = 0; i < plan.refined.size(); ++i) {
     const RefinedLayout& refined = plan.refined[i];
+    // The list ascends in time, so no later one is faster.
     if (refined.step.step.time >= chosen.step.step.time) break;
     const RankedLayout& of = plan.ranking.layouts[refined.of];
     if (!has_flags(of, plan.prototypes) || (!of.unmeasured.empty() && chosen.unmeasured.empty())) continue;
@@ -123,6 +126,7 @@ void choose_refinement(LayoutPlan& plan) {
       plan.chosen_refinement = i;
       break;
     }
+    // Low headroom is acceptable only if the chosen layout has low headroom, too.
     if (!fastest_tight) fastest_tight = i;
   }
   if (!plan.chosen_refinement && may_be_tight) plan.chosen_refinement = fastest_tight;
@@ -139,6 +143,7 @@ Status note_slow_type(const StepModel& steps, LayoutPlan& plan) {
     LayoutPoint point = chosen.point;
     point.dtype = type;
     Layout narrow = chosen.layout;
+    // Same layout, other GEMM types: only the types differ in the comparison.
     narrow.layer.precision = plan.prototypes.layout(point).layer.precision;
     STEPCAST_ASSIGN(const StepPrediction step, steps.predict(plan.prototypes.model(), narrow));
     if (auto why = why_slower(step, type, chosen.step, chosen.point.dtype))
@@ -193,6 +198,7 @@ UsualBatch usual_batch(const Transformer& model, const Layout& layout, Bytes mem
     return {gpus * of_gpu,
             fmt::format("global batch not given: {} images, {} per GPU", gpus * of_gpu, of_gpu)};
   }
+  // Rounds to the nearest multiple of `unit`, at least one.
   const auto nearest = [](std::int64_t batch, std::int64_t unit) {
     return std::max<std::int64_t>(1, (batch + unit / 2) / unit) * unit;
   };
@@ -271,12 +277,14 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
                                                    .dtype = job.settings.dtype.value_or(DType::bf16),
                                                    .adds_up_gradients = adds_up_gradients(plain.software())},
                                                   restrictions));
+  // Resolve one prototype for every combination of types, sharding, recomputation and sequence parallelism.
   std::vector<bool> sequence_parallel = space.sequence_parallel;
   STEPCAST_ASSIGN(
       LayoutPrototypes prototypes,
       LayoutPrototypes::of(
           job, {space.dtypes, space.shardings, space.recomputations, std::move(sequence_parallel)},
           platform.node.gpus_per_node));
+  // A user may give more memory than the device has, to see what would fit; a note says so.
   const Bytes memory = request.memory_bytes ? Bytes{*request.memory_bytes} : platform.device.memory_size;
   if (memory > platform.device.memory_size) {
     notes.push_back(fmt::format("{:.1f} GiB of memory as given, but {} has {:.1f}: layouts may not fit",
@@ -287,6 +295,7 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
                   std::move(notes),      assumptions};
   const StepModel steps =
       request.steps != nullptr ? request.steps->with(assumptions) : StepModel{platform, assumptions};
+  // Price all layouts, then rank them and refine the best ones.
   STEPCAST_ASSIGN(plan.found, search_layouts(plan.space, plan.prototypes, platform,
                                              {memory, request.threads, assumptions, &steps}));
   if (plan.found.priced.empty() && plan.found.n_too_large > 0 && request.refines) {
@@ -296,6 +305,7 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   STEPCAST_ASSIGN(plan.ranking, rank_layouts(plan.found.priced, plan.prototypes, steps, memory, request.top));
   if (request.objective == PlanObjective::memory)
     plan.ranking.chosen = with_most_memory(plan.ranking.layouts);
+  // With jitter the steadiest of the tied layouts is chosen instead of the fastest.
   if (request.jitter.any()) {
     STEPCAST_ASSIGN(plan.jittered, jitter_layouts(plan.ranking, plan.prototypes, steps, request.jitter));
     plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
@@ -335,6 +345,7 @@ ChosenLayout chosen_layout(const LayoutPlan& plan) {
   if (!plan.chosen_refinement) return listed_layout(plan, of);
   const RefinedLayout& refined = plan.refined[*plan.chosen_refinement];
   LayoutPoint point = plan.ranking.layouts[of].point;
+  // Refinement may change recomputation, so the point is updated for display.
   point.recompute = refined.layout.layer.recompute.kind;
   return {of,
           &refined,
@@ -351,6 +362,7 @@ std::optional<std::string> megatron_text(const ChosenLayout& chosen, const Layou
 }
 
 std::vector<PricedLayout> pareto_of(const std::vector<PricedLayout>& priced) {
+  // Layouts ascend in time: one is Pareto-optimal if it needs less memory than all before it.
   std::vector<PricedLayout> front;
   for (const PricedLayout& layout : priced)
     if (front.empty() || layout.peak_bytes < front.back().peak_bytes) front.push_back(layout);

@@ -21,6 +21,7 @@ bool asks_for_overlap(Framework framework) { return !rule_of(framework).overlap.
 JobSettings choices(const JobSettings& said, Framework framework, DType dtype, const DataSharding& sharding,
                     Recompute recompute, bool sequence_parallel) {
   JobSettings s;
+  // fp8 and fp4 apply to GEMMs; the model keeps its 16-bit type.
   if (dtype == DType::fp8 || dtype == DType::fp4) {
     (dtype == DType::fp8 ? s.fp8 : s.fp4) = true;
     s.dtype = said.dtype.value_or(DType::bf16);
@@ -186,6 +187,7 @@ const LayoutPrototypes::Prototype& LayoutPrototypes::like(const LayoutPoint& poi
   const Prototype* best = &prototypes_.front();
   int most = -1;
   for (const Prototype& p : prototypes_) {
+    // Weights make the type more important than the sharding, and so on.
     const int same = 8 * (p.dtype == point.dtype) + 4 * (p.sharding.kind == point.sharding.kind) +
                      2 * (p.recompute == point.recompute) + (p.sequence_parallel == point.sequence_parallel);
     if (same <= most) continue;
@@ -198,6 +200,7 @@ const LayoutPrototypes::Prototype& LayoutPrototypes::like(const LayoutPoint& poi
 std::int64_t LayoutPrototypes::shard_group(const LayoutPoint& point) const {
   if (point.sharding.nodes == 0) return 0;
   const std::int64_t ranks = std::int64_t{point.data} * point.context;
+  // Ranks of a group of nodes, divided by tensor parallelism: only data- and context-parallel ranks share weights.
   const std::int64_t in_nodes = point.sharding.nodes * gpus_per_node_;
   if (in_nodes % point.tensor != 0) return -1;
   const std::int64_t group = in_nodes / point.tensor;
@@ -226,6 +229,7 @@ void LayoutPrototypes::layout(const LayoutPoint& point, Layout& into) const {
   into.sharding.shard_group_size = std::max<std::int64_t>(0, shard_group(point));
   const std::int64_t chunks = into.degrees.pipeline * into.degrees.virtual_stages;
   into.pipeline.layers_per_stage.clear();
+  // Uneven numbers of layers count embedding and output as one layer each.
   if (chunks > 1 && model_.n_layers % chunks != 0)
     into.pipeline.layers_per_stage = layers_counting_embedding_and_output(model_.n_layers, chunks);
 }

@@ -114,6 +114,7 @@ class Refinement {
   // differ only in recomputation count once, as full recomputation, because its alternatives are tried anyway.
   Status search_sets(std::vector<Found>& found, std::vector<Found>& better) {
     const auto us = [](const Found* one) { return one->refined.step.step.time.value(); };
+    // If no refined layout may be chosen, all of them are candidates.
     const bool any = fastest_.us() < std::numeric_limits<double>::infinity();
     std::vector<Found*> close;
     for (std::vector<Found>* list : {&found, &better}) {
@@ -149,6 +150,7 @@ class Refinement {
     };
     std::vector<Candidate> candidates;
     for (std::size_t rank = n; rank < priced_.size(); ++rank) {
+      // Layouts ascend in time; beyond kReach even the best refinement cannot win.
       if (priced_[rank].step_us > kReach * fastest_.us()) break;
       candidates.push_back({rank, 0});
     }
@@ -159,6 +161,7 @@ class Refinement {
     std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
       return std::tie(a.bound_us, a.rank) < std::tie(b.bound_us, b.rank);
     });
+    // Refine in groups of kAtOnce, so that the result does not depend on the number of threads.
     for (std::size_t from = 0; from < candidates.size(); from += kAtOnce) {
       if (!(candidates[from].bound_us < fastest_.us())) break;
       std::vector<Found> found(std::min(kAtOnce, candidates.size() - from));
@@ -282,6 +285,7 @@ std::vector<std::int64_t> balanced_stages(std::span<const double> layer_us, doub
     }
   }
   if (best[n_chunks - 1][n].slowest == std::numeric_limits<double>::infinity()) return {};
+  // Follow the best divisions back from the last chunk.
   std::vector<std::int64_t> layers(n_chunks, 0);
   std::size_t end = n;
   for (std::size_t c = n_chunks; c-- > 0;) {

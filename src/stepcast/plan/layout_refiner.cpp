@@ -122,6 +122,7 @@ Result<double> LayoutRefiner::bound_us(const LayoutPoint& point) {
   JobSettings unused;
   for (const RecipeDimension& one : recipe_dimensions()) {
     if (!one.is_open(said_) || !one.applies(layout, model_, device_)) continue;
+    // The last value of a choice has the least work left, so it gives the bound.
     Layout leaner = layout;
     one.changes.back().apply(leaner, unused);
     if (check(leaner, model_).ok()) layout = std::move(leaner);
@@ -147,6 +148,7 @@ Result<RankedLayout> LayoutRefiner::look_at(const std::vector<PricedLayout>& pri
 Result<RefinedLayout> LayoutRefiner::refined(const RankedLayout& ranked) {
   stages_seen_.clear();
   RefinedLayout best = start_of(ranked);
+  // Two alternatives to full recomputation of all layers: fewer layers, or parts of every layer. The faster one is settled.
   RefinedLayout by_modules = best;
   STEPCAST_TRY(recompute_fewer(best));
   recompute_modules(by_modules);
@@ -162,6 +164,7 @@ Result<RefinedLayout> LayoutRefiner::searched(const RankedLayout& ranked, Refine
   stages_seen_.clear();
   STEPCAST_ASSIGN(std::vector<RefinedLayout> bare, recomputations(start_of(ranked)));
   std::ranges::stable_sort(bare, by_time);
+  // Only the fastest recomputations are settled, because each costs some 20 prices.
   bare.resize(std::min(bare.size(), kSettled));
   std::vector<RefinedLayout> settled;
   for (RefinedLayout& one : bare) {
@@ -230,6 +233,7 @@ bool LayoutRefiner::takes(RefinedLayout& best, const Layout& layout, const JobSe
                           std::string words, double least_gain) {
   std::optional<Look> seen = look(layout);
   if (!seen) return false;
+  // Before any variant fits, less memory counts as progress; afterwards only time does.
   const bool has_fitted = best.memory.verdict != MemoryVerdict::does_not_fit;
   const bool is_better =
       suffices(seen->memory.verdict, best)
@@ -324,6 +328,7 @@ void LayoutRefiner::recompute_modules(RefinedLayout& best) {
 void LayoutRefiner::vary(RefinedLayout& best, const RecipeDimension& dimension) {
   if (!dimension.is_open(said_) || !dimension.applies(best.layout, model_, device_)) return;
   const bool needs_room = dimension.room == Room::needs;
+  // Uncounted memory is used only where there is headroom.
   if (needs_room && best.memory.verdict != MemoryVerdict::fits) return;
   const std::size_t n = best.changes.size();
   for (const RecipeChange& change : dimension.changes) {
@@ -399,6 +404,7 @@ std::vector<RefinedLayout> LayoutRefiner::best_sets(const RefinedLayout& bare) {
     std::optional<Look> seen = look(set.layout);
     if (!seen || !suffices(seen->memory.verdict, bare)) return;
     if (set.n_needing > 0 && seen->memory.verdict != MemoryVerdict::fits) return;
+    // The key penalises every setting a little, so that sets without effect on time stay small.
     const double key = seen->step.step.time.value() * (1 + kWorthIt * static_cast<double>(set.words.size()) +
                                                        kWorthItsWords * set.n_needing);
     if (best.size() == kMost && key >= best.back().first) return;
@@ -413,6 +419,7 @@ std::vector<RefinedLayout> LayoutRefiner::best_sets(const RefinedLayout& bare) {
   const std::span<const RecipeDimension> dimensions = recipe_dimensions();
   const auto choose = [&](const auto& self, std::size_t i, const Set& set) -> void {
     if (i == dimensions.size()) return judge(set);
+    // Without this choice, then with each of its values.
     self(self, i + 1, set);
     const RecipeDimension& one = dimensions[i];
     if (!one.is_open(said_) || !one.applies(set.layout, model_, device_)) return;

@@ -13,6 +13,7 @@ namespace {
 
 using Kind = LayoutVerdict::Kind;
 
+// Verdicts of points that cannot run, and of duplicates.
 LayoutVerdict refused(std::string reason, std::string example = {}, std::string cure = {}) {
   return {Kind::refused, std::move(reason), std::move(example), std::move(cure)};
 }
@@ -58,6 +59,7 @@ LayoutVerdict check_degrees(LayoutPoint& point, const LayoutSpace& space,
     return same("duplicate: --etp equal to --tp");
   }
   Layout layout = prototypes.layout(point);
+  // Only the degrees are under test here: neutral values for everything else.
   layout.layer.sequence_parallel = false;
   layout.batch.micro_batch_sequences = 1;
   layout.batch.global_batch_sequences = point.data;
@@ -74,6 +76,7 @@ LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prot
         fmt::format("{} x {} = {}", point.micro_batch, point.data, step),
         fmt::format("--gbs {}", nearest_multiples(step, batch)));
   }
+  // Without gradient accumulation every rank processes its sequences in one pass.
   if (batch > step && point.pipeline == 1 && !adds_up_gradients(prototypes.software())) {
     return refused(fmt::format("{} before its first release with gradient accumulation",
                                to_string(prototypes.framework())),
@@ -93,6 +96,7 @@ LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prot
 
 LayoutVerdict check_stages(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
   if (point.schedule == PipelineSchedule::one_f_one_b && point.virtual_stages == 1) return {};
+  // Chunks and other schedules have no effect without pipeline stages.
   if (point.pipeline == 1) return same("a pipeline schedule without a pipeline");
   const std::int64_t batches = micro_batches(point, prototypes);
   if (point.schedule == PipelineSchedule::dual_pipe && (point.pipeline % 2 != 0 || batches % 2 != 0)) {
@@ -135,6 +139,7 @@ LayoutVerdict check_layers(const LayoutPoint& point, const LayoutSpace& space,
                    {}, "--sequence-parallel");
   }
   if (point.recompute == Recompute::selective) {
+    // Selective recomputation repeats only the attention core. Fused attention already recomputes it, so nothing remains.
     const LayerChoices& layer = prototypes.layout(point).layer;
     RecomputedModules core;
     const bool has_none =
@@ -170,6 +175,7 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
                    {}, "--sharding zero1");
   }
   if (sharding.nodes == 0) return {};
+  // Hybrid sharding needs several groups of several ranks each.
   if (prototypes.shard_group(point) < 0) {
     return refused(
         "hybrid sharding: the ranks of N nodes must be some, not all, of the data-parallel ranks, and divide "

@@ -28,6 +28,7 @@ namespace {
 class Tally {
  public:
   void add(LayoutVerdict verdict, std::uint64_t count) {
+    // The first layout with a reason provides its example and cure.
     const auto [place, fresh] = reasons_.try_emplace(verdict.reason);
     if (fresh) {
       place->second.reason = std::move(verdict.reason);
@@ -69,6 +70,7 @@ using Excesses = std::array<Excess, kParts.size()>;
 // Adds the count and keeps the layout with the smaller excess. Ties are broken by the point, so the order of threads has no
 // effect.
 void add(Excess& to, const Excess& excess) {
+  // The example is the layout that exceeds the memory least.
   const bool is_nearer =
       to.count == 0 || std::tie(excess.over_bytes, excess.point) < std::tie(to.over_bytes, to.point);
   const std::uint64_t count = to.count + excess.count;
@@ -104,6 +106,7 @@ class Searcher {
     part_ = &part;
     for (const std::int32_t pipeline : space_.pipeline) {
       point.pipeline = pipeline;
+      // A rejection here counts all layouts with these degrees.
       if (!counted(check_degrees(point, space_, prototypes_), space_.below_degrees())) below_degrees(point);
     }
   }
@@ -188,6 +191,7 @@ class Searcher {
       is_begun_ = true;
       begun_for_ = point.sharding;
     }
+    // Memory first: layouts that do not fit are not priced further.
     const MemoryForecast memory = even_memory_forecast(step_.work, model, layout_, memory_, kept_);
     if (memory.verdict == MemoryVerdict::does_not_fit) {
       add_excess(part_->excesses, memory, point);
@@ -241,6 +245,7 @@ class Searchers {
       : space_(space), prototypes_(prototypes), steps_(steps), options_(options) {}
 
   void search(const LayoutPoint& point, Part& part) {
+    // A thread takes a searcher, or creates one, and returns it with its cached prices.
     std::unique_ptr<Searcher> searcher = take();
     searcher->search(point, part);
     const std::scoped_lock lock{mutex_};
@@ -357,6 +362,7 @@ std::vector<LayoutRejection> too_large(const Excesses& excesses, const LayoutSpa
 
 Result<SearchedLayouts> search_layouts(const LayoutSpace& space, const LayoutPrototypes& prototypes,
                                        const Platform& platform, const LayoutSearchOptions& options) {
+  // Units run in parallel; their results are merged in the order of the units, so the output is deterministic.
   const std::vector<LayoutPoint> units = units_of(space);
   std::vector<Part> parts(units.size());
   const StepModel steps = options.steps != nullptr ? options.steps->with(options.assumptions)

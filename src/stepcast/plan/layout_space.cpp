@@ -124,12 +124,14 @@ constexpr double kMostUneven = 1.05;
 }  // namespace
 
 bool divides_into_chunks(std::int64_t n_layers, std::int64_t stages, std::int64_t virtual_stages) {
+  // Even chunks, or even with embedding and output counted as one layer each.
   const auto divides = [&](std::int64_t v) {
     const std::int64_t chunks = stages * v;
     return chunks <= n_layers && (n_layers % chunks == 0 || (n_layers + 2) % chunks == 0);
   };
   if (divides(virtual_stages)) return true;
   const std::int64_t chunks = stages * virtual_stages, units = n_layers + 2;
+  // Uneven chunks: the longest one has one layer more than the shortest.
   const std::int64_t longest = (units + chunks - 1) / chunks;
   if (chunks > n_layers || as_double(longest * chunks) > kMostUneven * as_double(units)) return false;
   for (std::int64_t v = 2; v <= kMostEvenChunks; ++v)
@@ -215,6 +217,7 @@ LayoutRestrictions of_network(const Transformer& model, const Device& device, La
 
 Result<LayoutSpace> layout_space(const Transformer& model, const Device& device, const SpaceOf& of,
                                  const LayoutRestrictions& restrictions) {
+  // Networks without uniform layers get single-value lists for unsupported choices.
   const LayoutRestrictions allowed = of_network(model, device, restrictions);
   const std::int64_t most_of_micro_batch = model.network ? kMostMicroBatchOfNetwork : kMostMicroBatch;
   LayoutSpace space;
@@ -222,11 +225,13 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
   STEPCAST_TRY(fill(space.tensor, "--tp", allowed.tensor,
                     divisors(of.n_gpus, std::min(of.gpus_per_node, kMostTensor))));
   STEPCAST_TRY(fill(space.pipeline, "--pp", allowed.pipeline, divisors(of.n_gpus, model.n_layers)));
+  // Context parallelism: powers of two that leave kFewestTokensPerRank tokens per rank and divide the GPUs.
   List contexts = powers_of_two(std::clamp<std::int64_t>(of.seq_len / kFewestTokensPerRank, 1, kMostContext));
   std::erase_if(contexts, [&](std::int32_t c) { return of.n_gpus % c != 0; });
   STEPCAST_TRY(fill(space.context, "--cp", allowed.context, std::move(contexts)));
   List experts{1};
   if (model.moe) {
+    // Expert parallelism: divisors of the number of experts that divide the GPUs.
     experts = divisors(model.moe->n_experts, kMostExpert);
     std::erase_if(experts, [&](std::int32_t e) { return of.n_gpus % e != 0; });
   }
@@ -249,6 +254,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
     STEPCAST_TRY(check_divides(flag, *list, of.n_gpus));
   }
 
+  // One form per schedule and number of chunks. V-shaped schedules have two chunks per stage, most others one.
   List virtual_stages;
   STEPCAST_TRY(
       fill(virtual_stages, "--vp", allowed.virtual_stages, usual_virtual_stages(model, space.pipeline)));
@@ -280,6 +286,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
   if (allowed.dtypes) {
     space.dtypes = *allowed.dtypes;
   } else {
+    // fp8 is added only on request and if the device has fp8 units.
     space.dtypes = {of.dtype};
     if (of.tries_fp8 && !model.network && of.dtype == DType::bf16 && device.peak(DType::fp8))
       space.dtypes.push_back(DType::fp8);

@@ -38,6 +38,7 @@ bool keeps_parts_whole(const Transformer& model, const Layout& layout, std::span
 // each choice of degrees. `failed`: the first error.
 std::vector<JobSettings> searched(const PoolLayoutsRequest& request, std::span<const SplitPool> pools,
                                   std::span<const std::int64_t> gpus, std::optional<Error>& failed) {
+  // Most candidates per choice of degrees, and per platform.
   constexpr std::size_t kMostOfDegrees = 2, kMostOfPlatform = 48;
   std::vector<JobSettings> all;
   const auto offer = [&](const JobSettings& settings) {
@@ -46,6 +47,7 @@ std::vector<JobSettings> searched(const PoolLayoutsRequest& request, std::span<c
   };
   for (std::size_t p = 0; p < pools.size(); ++p) {
     const Platform& platform = pools[p].steps.platform();
+    // Pools on the same platform share one search.
     if (std::ranges::any_of(pools.first(p), [&](const SplitPool& before) {
           return before.steps.platform().name == platform.name;
         }))
@@ -97,6 +99,7 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
     if (list) return *list;
     return one ? Values{*one} : std::move(usual);
   };
+  // The number of experts limits expert parallelism; unresolved jobs use the setting.
   const Result<ResolvedJob> plain = resolve(asked);
   const std::int64_t n_experts =
       plain ? (plain->model.moe ? plain->model.moe->n_experts : 1) : said.n_experts.value_or(1);
@@ -104,6 +107,7 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
   for (const std::int64_t n : gpus) common_gpus = std::gcd(common_gpus, n);
   const Values tensors = values(lists.tensor, said.tensor, powers(std::min(gpus_per_node, kMostTensor)));
   Values stages = powers(std::min(kMostStages, *asked.n_gpus));
+  // A stage of `part` GPUs fits whole into every pool if `part` divides all of them.
   for (std::int64_t part = 1; part <= common_gpus; ++part)
     if (const std::int64_t n = *asked.n_gpus / part;
         common_gpus % part == 0 && n <= kMostStages && std::ranges::find(stages, n) == stages.end())
@@ -130,6 +134,7 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
       settings.fp8 = lists.dtypes->front() == DType::fp8;
       settings.fp4 = lists.dtypes->front() == DType::fp4;
     }
+    // Degrees of one and the default recomputation are left open, so that the shown flags are short.
     if (settings.context == 1) settings.context.reset();
     if (settings.expert == 1) settings.expert.reset();
     if (settings.recompute == usual_recomputation) settings.recompute.reset();
@@ -178,6 +183,7 @@ std::optional<Error> unfilled_pool(const PoolLayoutsRequest& request, std::vecto
     });
   };
   if (works()) return std::nullopt;
+  // The error names the smallest pool with a size that works.
   std::vector<std::size_t> smallest_first(gpus.size());
   std::iota(smallest_first.begin(), smallest_first.end(), 0);
   std::ranges::stable_sort(smallest_first, {}, [&](std::size_t p) { return gpus[p]; });
@@ -185,6 +191,7 @@ std::optional<Error> unfilled_pool(const PoolLayoutsRequest& request, std::vecto
     const std::int64_t n = gpus[p], nodes = n / gpus_per_node;
     const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
     std::set<std::int64_t> fill;
+    // Powers of two and whole nodes around the current size.
     for (const std::int64_t size : {power, 2 * power, nodes * gpus_per_node, (nodes + 1) * gpus_per_node}) {
       gpus[p] = size;
       if (size > 0 && size != n && works()) fill.insert(size);
@@ -217,6 +224,7 @@ Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request
     gpus.push_back(pool.n_gpus);
     in_node = std::min<std::int64_t>(in_node, pool.steps.platform().node.gpus_per_node);
   }
+  // Resolves and splits one candidate; the first error is kept for the case that none works.
   const auto try_one = [&](const JobSettings& settings) {
     Job job = request.job;
     job.settings = over(request.job.settings, settings);
@@ -234,6 +242,7 @@ Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request
     try_one({});
   } else {
     for (const JobSettings& settings : searched(request, pools, gpus, failed)) try_one(settings);
+    // The grid is searched only if no candidate of the planner fits.
     const bool searches_grid = !fits && grid_keeps(request.restrictions);
     for (const JobSettings& settings : grid_of_degrees(request.job, request.restrictions, gpus, in_node)) {
       const bool recomputes = settings.recompute && !request.job.settings.recompute;

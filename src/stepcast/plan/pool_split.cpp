@@ -90,11 +90,13 @@ Result<std::vector<std::int64_t>> LayerSplit::balanced(const Layout& layout,
     [[nodiscard]] double us() const { return fixed_us + layer_us * static_cast<double>(layers); }
   };
   std::vector<Stage> stages;
+  // Price the even division on every pool alone.
   std::vector<PricedStep> alone;
   for (const StagePool& pool : stages_) {
     STEPCAST_ASSIGN(PricedStep priced, pool.steps.price(model_, layout));
     alone.push_back(std::move(priced));
   }
+  // Separate the constant time of a stage (embedding, head) from the time per layer.
   for (std::size_t s = 0; s < even.size(); ++s) {
     const PricedStep& priced = alone[pool_of_stage(stages_, static_cast<std::uint32_t>(s))];
     const ChunkWork& work = priced.work.chunks[s];
@@ -155,6 +157,7 @@ Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
 Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
                               std::span<const SplitPool> pools) {
   PoolSplit split{SpreadOver::stages, {}, linked(pools, SpreadOver::stages), {}, {}, {}, kNothingFits, 0};
+  // GPUs of one stage; every pool contains a whole number of stages.
   const std::int64_t of_stage = layout.world_size() / layout.degrees.pipeline;
   std::int64_t stages = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
@@ -167,6 +170,7 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
   split.spare = found.spare;
   STEPCAST_ASSIGN(const StepPrediction step, predict_on_pools(model, found.layout, split.stages));
   split.step = step.step;
+  // The pool of the critical stage sets the step time.
   split.slowest = pool_of_stage(split.stages, step.times.critical_stage);
   return split;
 }
@@ -184,6 +188,7 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
                   0};
   const std::int64_t replicas = layout.degrees.data, all = layout.micro_batches() * replicas;
   const std::int64_t per_replica = layout.world_size() / replicas;
+  // The layout with another number of micro-batches per replica.
   const auto with = [&](std::int64_t micro_batches) {
     Layout own = layout;
     own.batch.global_batch_sequences = micro_batches * replicas * layout.batch.micro_batch_sequences;
@@ -209,6 +214,7 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
   // The shortest time in which all micro-batches can be processed, by bisection. Replicas process whole micro-batches, and with
   // interleaved schedules whole rounds of them.
   const std::int64_t round = layout.degrees.virtual_stages > 1 ? layout.degrees.pipeline : 1;
+  // Micro-batches of one replica within `us`, at least one round.
   const auto within = [&](const Line& line, double us) {
     const auto done = static_cast<std::int64_t>((us - line.fixed) / line.each + 1e-9);
     return std::max(round, done / round * round);
@@ -221,6 +227,7 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
     for (const Line& line : lines) done += line.replicas * within(line, us);
     return done >= all;
   };
+  // 60 halvings are far below the resolution of a step time.
   for (int i = 0; i < 60; ++i) (done_within((low + high) / 2) ? high : low) = (low + high) / 2;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     split.layouts.push_back(with(within(lines[p], high)));
@@ -250,6 +257,7 @@ WholeParts whole_parts(const Transformer& model, const Layout& layout,
   const auto whole = [&](std::int64_t part) {
     return std::ranges::all_of(pool_gpus, [&](std::int64_t n) { return n % part == 0; });
   };
+  // Stages are contiguous in ranks only if the pipeline is the slowest dimension of the rank order.
   parts.stages = layout.rank_order.ends_with("pp") && whole(parts.of_stage);
   parts.replicas = whole(parts.of_replica);
   return parts;
@@ -270,6 +278,7 @@ Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layou
   }
   std::optional<PoolSplit> best;
   std::optional<Error> failed;
+  // Keeps the better division: one that fits, then the faster one.
   const auto offer = [&](Result<PoolSplit> split) {
     if (!split) {
       failed = split.error();

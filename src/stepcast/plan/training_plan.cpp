@@ -54,6 +54,7 @@ Result<TrainingOption> training_option(const LayoutPlan& plan, const ChosenLayou
   StepModel model{platform, plan.assumptions};
   STEPCAST_ASSIGN(const RunJob job, routine_job(plan.prototypes.routine(), plan.prototypes.model(),
                                                 chosen.layout, model, option.step_ms * 1e-3));
+  // Without interruptions only regular stops (evaluation, checkpoints) lengthen the run.
   if (!goal.run) {
     double with_stops = 1;
     for (const RegularStop& stop : regular_stops({}, job))
@@ -76,6 +77,7 @@ Result<TrainingOption> training_option(const LayoutPlan& plan, const ChosenLayou
   option.price_per_gpu_hour = on.price_per_gpu_hour ? on.price_per_gpu_hour : goal.price_per_gpu_hour;
   if (option.price_per_gpu_hour) option.price = option.gpu_hours * *option.price_per_gpu_hour;
   add_energy(plan, chosen.step.shares, goal, platform, power_limit_W, option);
+  // The deadline uses the expected days; `surely` uses their p90.
   option.margin_GiB = chosen.memory.margin().value() / kGiB;
   option.meets = !option.over_power && (!goal.within_days || option.days <= *goal.within_days);
   option.surely = !goal.within_days || option.days_p90 <= *goal.within_days;
@@ -107,6 +109,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       STEPCAST_ASSIGN(TrainingOption first,
                       training_option(plan, chosen, goal, named, request.power_limit_W));
       add(std::move(first));
+      // Further options of this size: the next layouts of the ranking.
       std::size_t left = goal.layouts_of_each - 1;
       for (std::size_t i = 0; i < plan.ranking.layouts.size() && left > 0; ++i) {
         if (i == chosen.of) continue;
@@ -121,6 +124,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
     TrainingOption& option = result.options[i];
     if (!option.why_not.empty()) continue;
     option.best = true;
+    // Pareto-optimal unless another option dominates it.
     for (const TrainingOption& other : result.options)
       if (other.why_not.empty() && beats(other, option)) option.best = false;
     if (!option.meets) continue;

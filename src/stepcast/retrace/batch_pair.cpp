@@ -78,6 +78,7 @@ Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
                                     pair.second->program.names.text(b.tasks()[tb].name), i, stream));
         }
         const double us_a = a.duration_us()[ta], us_b = b.duration_us()[tb];
+        // Extrapolation below both recordings must not reach zero.
         const double least = kLeastShare * std::min(us_a, us_b);
         costs.duration_us(detail::block_id(structure, c))[first ? ta : tb] =
             std::max(us_a + (us_b - us_a) * way, least);

@@ -243,6 +243,7 @@ std::optional<Line> line_through(const std::vector<double>& bytes, const std::ve
     a1 += a;
     b1 += b;
   }
+  // Normal equations of the weighted fit; negative coefficients are set to zero.
   const double det = aa * bb - ab * ab;
   Line line{(bb * a1 - ab * b1) / det, (aa * b1 - ab * a1) / det};
   if (!(line.fixed_us >= 0)) line = {0, b1 / bb};
@@ -284,6 +285,7 @@ class Regrouping {
       return Error{"the time of another message size cannot be derived from the recorded all-reduces"}.advice(
           "name a platform like the recording machine with --recorded-on");
     }
+    // The placement of the group for the models.
     const auto& work = *recorded_.program.works.collective(block(0).tasks()[template_of(0, 0)].work);
     if (!work.group.valid()) {
       return Error{"the group of the recorded all-reduces is not known: their ranks are not in the traces"};

@@ -132,6 +132,7 @@ Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
   }
   Band band;
   band.down = band.up = std::hypot(kStructureBand, base.band());
+  // Recorded GPU times have no band; otherwise simulate the step with all GPU times at p10 and at p90.
   const bool as_recorded = options.kernels == KernelTimeSource::recorded && !step.pricing.price_unrecorded &&
                            !changes_gpu_times(options);
   if (!as_recorded) {
@@ -142,6 +143,7 @@ Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
   }
   const bool other_machine = is_other_machine(options);
   const bool other_program = step.recorded.is_dry_run;
+  // Host times of another program, machine or job have a band; recorded ones on the same machine have none.
   const double host_band = other_program                               ? kOtherProgramBand
                            : options.host == HostTimeSource::overheads ? step.host_band.value_or(kOneJobBand)
                            : other_machine                             ? kOtherHostBand

@@ -83,6 +83,7 @@ class Pricing {
         channels_last_(recorded.channels_last) {
     const auto all = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program_.rank_count()));
     const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
+    // The job may have more ranks than were recorded.
     const std::int64_t ranks = std::max<std::int64_t>(all, world.value_or(0));
     n_ranks_ = std::max<std::int64_t>(2, ranks);
     places_ = place_recorded_groups(program_, how.gpus_per_node > 0 ? how.gpus_per_node : ranks);
@@ -94,6 +95,7 @@ class Pricing {
       target_time_.emplace(how.target->kernels().model(), how.target->platform().device);
     if (how.origin != nullptr)
       origin_time_.emplace(how.origin->kernels().model(), how.origin->platform().device);
+    // GPUs of one architecture use the same kernels of a library.
     same_library_ = how.origin == nullptr || how.target == nullptr ||
                     how.origin->platform().device.architecture == how.target->platform().device.architecture;
     if (same_library_ && how.origin != nullptr && how.target != nullptr)

@@ -58,6 +58,7 @@ Result<std::int64_t> ranks_with_samples(Groups groups) {
     return not_told(
         fmt::format("{} ranks with collectives of {}", groups.world, fmt::join(groups.sizes, " and ")));
   }
+  // Ranks that all-reduce activations share a batch; the rest of the groups must be those or their complement.
   const std::int64_t tensor = *groups.activation.rbegin();
   const std::int64_t replicas = groups.world / tensor;
   std::erase_if(groups.sizes, [&](std::int64_t size) { return size == tensor || size == replicas; });
@@ -77,6 +78,7 @@ Result<std::int64_t> sample_ranks(const RecordedProgram& recorded) {
       if (const CollectiveWork* transfer = program.works.collective(task.work))
         groups.add(program, task, *transfer);
   const std::int64_t world = groups.world;
+  // Scale from all ranks of the job to the recorded ones.
   STEPCAST_ASSIGN(const std::int64_t of_all, ranks_with_samples(std::move(groups)));
   return std::max<std::int64_t>(1, of_all * static_cast<std::int64_t>(program.rank_count()) / world);
 }

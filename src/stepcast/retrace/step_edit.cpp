@@ -86,6 +86,7 @@ static_assert(std::is_sorted(kEdits.begin(), kEdits.end(),
 EditedStep::EditedStep(RecordedProgram program, const TracePredictionOptions& options)
     : recorded(std::move(program)) {
   if (options.platform != nullptr) {
+    // What-if factors apply to the predicted platform only, not to the recording machine.
     target = std::make_unique<StepPricer>(*options.platform, options.assumptions);
     pricing.gpus_per_node = options.platform->node.gpus_per_node;
   }

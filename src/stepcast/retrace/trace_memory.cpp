@@ -56,6 +56,7 @@ TraceMemory trace_memory(const ExecutionTrace& trace, std::span<const SequenceRa
   for (std::size_t place = 0; place < order.size(); ++place) {
     const EtNode& node = trace.nodes[order[place]];
     const auto use = [&](const TensorUse& tensor, bool reads) {
+      // Tensors without a storage or size cannot be counted.
       if (!tensor.on_gpu || tensor.storage <= 0 || tensor.elements <= 0 || tensor.element_bytes <= 0) return;
       const auto [found, fresh] = storages.try_emplace(tensor.storage);
       StorageUse& storage = found->second;
@@ -77,6 +78,7 @@ TraceMemory trace_memory(const ExecutionTrace& trace, std::span<const SequenceRa
   std::set<std::int64_t> weights;
   for (const auto& [id, storage] : storages) {
     if (!storage.there_before) continue;
+    // Sizes of storages that existed before the step; gradients are recognised by them.
     weights.insert(storage.bytes);
     memory.persistent = memory.persistent + Bytes{static_cast<double>(storage.bytes)};
   }

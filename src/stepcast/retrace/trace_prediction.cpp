@@ -39,6 +39,7 @@ Result<TracePrediction> predict_recorded(RecordedProgram recorded, const TracePr
   } else {
     STEPCAST_ASSIGN(result.base, recorded_base(recorded));
   }
+  // The unchanged replay must match the record before its changes can be trusted.
   STEPCAST_TRY(check_base(result.base, options));
   STEPCAST_ASSIGN(EditedStep step, edited_step(std::move(recorded), options));
   { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(step.recorded, step.prices.costs)); }
@@ -61,6 +62,7 @@ Result<TracePrediction> predict_between(RecordedProgram first, RecordedProgram s
   }
   const std::int64_t wanted = options.change.batch->wanted;
   const BatchPair pair{&first, options.change.batch->recorded, &second, options.second_batch};
+  // The recording with the nearer batch provides structure and host times.
   STEPCAST_ASSIGN(const Costs at_batch, between_batches(pair, wanted));
   RecordedProgram structure = std::move(&pair.nearer(wanted) == &first ? first : second);
   TracePredictionOptions between = options;
@@ -70,6 +72,7 @@ Result<TracePrediction> predict_between(RecordedProgram first, RecordedProgram s
     return predict_recorded(std::move(structure), between);
   }
   STEPCAST_ASSIGN(structure, detail::with_durations(std::move(structure), at_batch));
+  // Durations are already those of the wanted batch, so it is no longer a change.
   between.change.batch.reset();
   STEPCAST_ASSIGN(TracePrediction result, predict_recorded(std::move(structure), between));
   result.notes.push_back(batch_pair_note(wanted, pair.first_batch, pair.second_batch));

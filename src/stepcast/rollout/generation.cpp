@@ -75,6 +75,7 @@ Result<Generation> Generation::create(const Transformer& model, const EngineLayo
   STEPCAST_ASSIGN(const StepWork work, step_work(engine.model_, engine.layout_of(1, 1)));
   double parameters = 0;
   for (const ChunkWork& chunk : work.chunks) parameters += chunk.dense_parameters + chunk.expert_parameters;
+  // Parameters of one tensor-parallel rank, divided evenly among the stages.
   engine.weight_bytes_ = parameters / as_double(layout.pipeline) * element_size(layout.dtype).value();
   engine.count_cache();
   engine.model_.tower.reset();  // the vision tower processes an image once, not with every token
@@ -90,6 +91,7 @@ void Generation::count_cache() {
     const double window =
         as_double(model_.layer_kinds.empty() ? model_.window_tokens(layer) : one.sliding_window_tokens);
     const CachedLayers found{keys.elements * kCacheElementBytes, 2 * heads * keys.head_width, window, 1};
+    // Equal layers are merged and counted.
     const auto same = std::find_if(cache_.begin(), cache_.end(), [&](const CachedLayers& c) {
       return c.bytes_per_token == found.bytes_per_token && c.window == window;
     });
@@ -140,6 +142,7 @@ Result<double> Generation::list_us(const WorkList& list, const Placement& placem
       experts = true;
       const MixtureOfExperts& moe = *model_.moe;
       const double per_token = as_double(moe.experts_per_token);
+      // One batched GEMM over the visited experts, each with its mean number of tokens.
       const double touched = touched_experts(as_double(moe.n_experts), per_token, tokens);
       product->batch = std::max<std::int64_t>(1, std::llround(touched));
       product->m = std::max<std::int64_t>(1, std::llround(tokens * per_token / touched));
@@ -196,6 +199,7 @@ Result<double> Generation::iteration_us(double sequences, double context) {
   STEPCAST_ASSIGN(double us, products_us(part));
   us += attention_us(part, context);
   if (layout_.pipeline == 1) return us;
+  // Activations sent from stage to stage, in 16 bits.
   const Bytes boundary{part * as_double(model_.hidden_size) * 2 / as_double(layout_.tensor)};
   const Node& node = prices_->platform().node;
   GroupPlacement pair;
@@ -211,6 +215,7 @@ Result<GenerationTime> Generation::generate(const GenerationLoad& load) {
   const Lengths& lengths = *load.lengths;
   GenerationTime out;
   const double layers = as_double(model_.n_layers);
+  // Prefill: prompts are processed in passes of up to kChunkTokens tokens.
   const std::int64_t chunk = std::clamp<std::int64_t>(std::llround(load.prompt_tokens), 1, kChunkTokens);
   const std::int64_t at_once = std::max<std::int64_t>(1, kChunkTokens / chunk);
   STEPCAST_ASSIGN(const double chunk_us, forward_us(at_once, chunk));

@@ -84,6 +84,7 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   s.global_batch_sequences = k.whole(policy + "train_global_batch_size");
   s.micro_batch_sequences = k.degree(policy + "train_micro_batch_size");
   set_dtype(k.text(policy + "precision"), s);
+  // Only the enabled backend counts; keys of the other one have no effect.
   const bool megatron = k.is_on(policy + "megatron_cfg.enabled");
   const std::string cfg = policy + (megatron ? "megatron_cfg." : "dtensor_cfg.");
   k.pass(policy + (megatron ? "dtensor_cfg." : "megatron_cfg."));
@@ -103,6 +104,7 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
     else
       k.pass(section);
   }
+  // Log-probabilities usually have the batch settings of training; equal values need no note.
   k.same(policy + "logprob_", policy + "train_micro_", "batch_size", "batch_size");
   k.same(policy + "sequence_packing.", policy + "sequence_packing.", "logprob_", "train_");
   k.same(policy + "dynamic_batching.", policy + "dynamic_batching.", "logprob_", "train_");
@@ -153,6 +155,7 @@ void read_nemo_rl(RlKeys& k, RlConfig& out) {
     want(k, vllm + "precision", precision.empty() ? "bfloat16" : precision, out);
   const std::int64_t in_node = k.whole_or("cluster.gpus_per_node", 8);
   if (k.has("cluster.")) out.job.n_gpus = k.gpus("cluster.num_nodes", 1, "cluster.gpus_per_node", in_node);
+  // Asynchronous training is off-policy by the maximum age of trajectories.
   const bool asynchronous = k.is_on("grpo.async_grpo.enabled");
   if (!asynchronous) k.pass("grpo.async_grpo.");
   r.policy =
@@ -377,6 +380,7 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
   use_adapters(k, "lora_rank", "target_modules", out);
   r.generation_tensor = k.whole_or("vllm_tensor_parallel_size", 1);
   r.generation_memory_share = k.number("vllm_gpu_memory_utilization");
+  // The actor and the vLLM engines have separate GPUs unless everything is colocated.
   const auto actor = k.gpus("actor_num_nodes", 1, "actor_num_gpus_per_node", 8);
   const auto engines = product(k.whole("vllm_num_engines"), r.generation_tensor);
   out.job.n_gpus = actor;
@@ -648,6 +652,7 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
         .found("keys of no known post-training framework")
         .expected("a config or command line of NeMo-RL, verl or OpenRLHF (docs/post-training.md)");
   }
+  // Read the config, then fill everything that the user did not set.
   RlKeys keys{std::move(found.values), found.name};
   RlConfig config{.said_gpus = said.job.n_gpus};
   found.format->read(keys, config);

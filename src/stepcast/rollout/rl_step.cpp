@@ -229,6 +229,7 @@ Result<RlSearch::Engine> RlSearch::engine(const EngineLayout& layout, bool coloc
   const double memory = steps_.platform().device.memory_size.value();
   const double share = question_.settings.generation_memory_share.value_or(colocated ? kColocatedMemoryShare
                                                                                      : kEngineMemoryShare);
+  // Memory that the weights leave for keys and values.
   const double room = memory * share - generation.weight_bytes();
   const double longest = generation.cache_bytes(rollout_.lengths.max());
   if (room < longest) {
@@ -277,6 +278,7 @@ Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
         .advice("nearest that works: --gpus 2");
   }
   const std::int64_t in_node = steps_.platform().node.gpus_per_node;
+  // Whole nodes if there are several, in coarser steps for large jobs.
   std::int64_t step = n > in_node && n % in_node == 0 ? in_node : 1;
   while (n / step > kMostSplits && n % (2 * step) == 0) step *= 2;
   std::vector<std::int64_t> out;
@@ -295,6 +297,7 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   const double longest = std::max(rollout_.lengths.max(), 1.0);
   const std::int64_t seq = static_cast<std::int64_t>(std::ceil(longest / as_double(pieces))) * pieces;
   s.seq_len_tokens = seq;
+  // Rows are packed: each has the maximum length and contains several sequences.
   s.packed_mean_tokens = std::min(rollout_.lengths.mean(), as_double(seq));
   const double rows = as_double(rollout_.update) * rollout_.lengths.mean() / as_double(seq);
   const bool is_open = leaves_layout_open(job);
@@ -314,6 +317,7 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
     const std::int64_t in_node = platform.node.gpus_per_node;
     const LayoutSearch search{job, {platform.device.memory_size, std::min<std::int64_t>(in_node, 8)}};
     std::optional<LayoutChoice> chosen = search.usual();
+    // No usual layout fits: take the one with the least memory.
     if (!chosen) chosen = search.smallest();
     if (searched) {
       if (std::optional<LayoutChoice> planned = open_layout_(job, chosen ? chosen->job : resolved))
@@ -366,6 +370,7 @@ Result<RlAnswer> RlSearch::generated(Engine& engine, const RlSplit& split) {
 
 void RlSearch::add_training(const Training& training, RlAnswer& out) const {
   const double updates = rollout_.trained / as_double(rollout_.update);
+  // A critic is trained like the policy, so it doubles the training time.
   const bool critic = rollout_.algorithm == RlAlgorithm::ppo;
   // Forward passes: the policy before the step, its reference and the critic, once each.
   const bool reference =
@@ -520,6 +525,7 @@ RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c,
     return parts;
   }
   const double generate = parts.generate_s(), learn = parts.learn_s();
+  // The faster pool waits for the slower one.
   parts.idle_s = std::abs(generate - learn);
   parts.idle_gpus = as_double(generate < learn ? split.generation_gpus : split.training_gpus);
   step_s = std::max(generate, learn) + parts.transfer_s;
@@ -597,6 +603,7 @@ Result<RlAnswer> rl_step(const RlQuestion& said, const StepModel& steps, const R
   RlForecast& f = out.forecast;
   f.notes.insert(f.notes.begin(), notes.begin(), notes.end());
   describe_question(question, rollout, model, steps.platform(), constants, f);
+  // The alternative policy may divide the GPUs differently, so given generation settings are dropped.
   RlQuestion open = question;
   open.settings.generation_gpus.reset();
   open.settings.generation_tensor.reset();

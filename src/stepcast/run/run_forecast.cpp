@@ -147,6 +147,7 @@ std::vector<CauseNow> drawn(const FailureRates& rates, const std::vector<CauseNo
   // Without a log, all rates share one factor; with a log, each rate has its Gamma posterior.
   std::normal_distribution<double> normal;
   std::vector<CauseNow> out = causes;
+  // Downtimes of all causes share one error, because they share one log.
   const double down = normal(random);
   const double all = std::exp(kRateSpread * normal(random));
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -244,6 +245,7 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
   const std::vector<CauseNow> causes = causes_of(a, job, checkpoint.reload_s);
   const CheckpointedJob now = job_under(causes, checkpoint);
   const double interval_s = interval_of(a.recovery, job, now);
+  // A new checkpoint must not start before the last one is safe.
   if (interval_s < checkpoint.lag_s)
     return Error::at("", "--recovery", "a checkpoint is due before the last one is safe")
         .found(fmt::format("interval={:g}s{}", interval_s,

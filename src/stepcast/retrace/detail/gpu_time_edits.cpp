@@ -31,6 +31,7 @@ Result<RecordedPrices> priced_on(const EditedStep& step, const Platform& platfor
   RecordedPricing other = step.pricing;
   other.target = &pricer;
   other.gpus_per_node = platform.node.gpus_per_node;
+  // Recorded times do not apply to another platform.
   if (other.kernels == KernelTimeSource::recorded) other.kernels = KernelTimeSource::ratio;
   return price_recorded(step.recorded, other);
 }
@@ -114,6 +115,7 @@ WorkChange change_by_models(const TracePredictionOptions& options) {
 Status change_work(const TracePredictionOptions& options, EditedStep& step) {
   STEPCAST_ASSIGN(const ChangedWork changed, changed_work(step.recorded, change_by_models(options)));
   StepPricer& machine = step.target != nullptr ? *step.target : *step.origin;
+  // Transfers use other links if they were requested.
   const Platform& linked = options.links != nullptr ? *options.links : machine.platform();
   STEPCAST_TRY(changed.apply(step.recorded, machine, linked.node.gpus_per_node,
                              step.pricing.origin_gpus_per_node, step.prices));

@@ -107,6 +107,7 @@ Status level_ranks(const TracePredictionOptions& /*options*/, EditedStep& step) 
       if (on_host) host[c] += us;
     });
   }
+  // All ranks get the median sums; each task keeps its share of its rank.
   const double all_computation = median(computation), all_host = median(host);
   const double start_us = median(recorded.start_offset_us);
   for (std::size_t c = 0; c < n; ++c) {
