@@ -159,12 +159,10 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   constexpr std::size_t kMostReasons = 12;
   ReportTable table;
   table.indent = 0;
-  std::size_t n = 0;
+  table.most = kMostReasons;
   for (const auto* reasons : {&plan.too_large, &plan.rejections, &plan.same})
-    for (const LayoutRejection& r : *reasons)
-      if (n++ < kMostReasons) add_row(table, {}, r);
-  if (n == 0) return;
-  if (n > kMostReasons) table.caption = fmt::format("and {} more reasons (--json)", n - kMostReasons);
+    for (const LayoutRejection& r : *reasons) add_row(table, {}, r);
+  if (table.rows.empty()) return;
   ReportSection& section = document.add("Why not the others");
   section.shown = plan.why ? Shown::everywhere : Shown::page;
   section.is_asked = plan.why;
@@ -199,6 +197,7 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     const bool is_chosen = !is_refined && i == plan.chosen.of;
     if (i < most || is_chosen) add(plan.layouts[i], is_chosen);
   }
+  table.of = plan.layouts.size() + (is_refined ? 1 : 0);
   table.add_columns("<");
   // Models of images have a rate in images instead of tokens.
   if (plan.sample != "sequence")
@@ -292,6 +291,7 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
     const LayoutAnswer& l = plan.pareto[i * (on_front - 1) / (n - 1)];
     table.row({number(l.step_ms), number(l.margin_GiB), to_string(l.point)});
   }
+  table.of = on_front;
   document.add("No layout is faster and leaves more memory", {std::move(table)}).opening =
       fmt::format("\nTime against memory: no layout is faster and leaves more; {} of {}\n", n, on_front);
 }
@@ -303,6 +303,7 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
   ReportTable table{"#"};
   table.indent = 0;
   table.list = "refined";
+  table.of = plan.refined.size();
   for (std::size_t i = 0; i < std::min(kMostShown, plan.refined.size()); ++i) {
     const RefinedLayoutAnswer& r = plan.refined[i];
     ReportCell changed{shorten(join(r.changes, "; "), 150)};
