@@ -293,7 +293,7 @@ void add_memory(ReportDocument& document, const Forecast& f) {
     for (const auto& as_printed : {stage.allocated_GiB, stage.reserved_GiB})
       row.cell(as_printed ? gib(*as_printed) : "-");
     row.cell(stage.verdict.empty() ? memory.verdict : stage.verdict);
-    if (s < detail::kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
+    bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =
       "Analytic: bytes of what the description says is kept, with a reserve for the allocator and the "
@@ -337,7 +337,8 @@ void add_collectives(ReportDocument& document, const Forecast& f) {
          table_number(one.longest_wait_us, 1),
          one.came_last < f.classes.size() ? f.classes[one.came_last].name : ""});
   }
-  table.caption = fmt::format("Those that cost most of {}.", table_count(f.n_collectives));
+  table.caption = "Those that cost most.";
+  table.of = f.n_collectives;
   document.add("Collectives that ranks meet in", {table}).folded = true;
 }
 
