@@ -191,7 +191,11 @@ ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
   std::ranges::stable_sort(done, {}, &DonePoint::order);
   ReportTable table;
   const std::vector<std::string> varied = varied_settings(spec);
-  for (const std::string& key : varied) table.columns.push_back({key, false});
+  for (const std::string& key : varied)
+    table.columns.push_back({key, std::ranges::all_of(spec.points, [&](const SweepPoint& point) {
+                               const JsonValue* value = point.find(key);
+                               return value != nullptr && value->is_number();
+                             })});
   // The columns of results come from the list of members; an empty row is enough to collect their headings.
   const detail::SweepRow no_row;
   detail::FieldRow shown;

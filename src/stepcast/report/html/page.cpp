@@ -91,7 +91,7 @@ class PageWriter {
   void operator()(const ReportTable& table) {
     if (table.rows.empty()) return;
     // Rows that fit on a screen, and columns that fit on paper in portrait; taller tables scroll.
-    constexpr std::size_t kTall = 24, kWide = 11;
+    constexpr std::size_t kTall = 24, kWide = 13;
     page_.open("div", {{"class", "table"}})
         .open("div", {{"class", fmt::format("scroll{}{}", table.rows.size() > kTall ? " tall" : "",
                                             table.columns.size() > kWide ? " wide" : "")}})
