@@ -88,7 +88,7 @@ def styles_of(page, used):
     for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", sheet):
         kept = []
         for selector in selectors.split(","):
-            plain = selector.strip().removeprefix(".stepcast svg ").removeprefix(".stepcast ")
+            plain = selector.strip().removeprefix("svg ")
             classes = re.findall(r"\.([\w-]+)", plain)
             if ":" not in plain and classes and all(c in used for c in classes) and not re.search(r"[ >+~\[]", plain):
                 kept.append(plain)

@@ -94,7 +94,7 @@ TEST(ReportDocument, SaysHowMuchIsLeftOut) {
   EXPECT_EQ(report_markdown(document),
             "## Names\n\n"
             "\n### All\n\n"
-            "| name | share % |\n|:--|--:|\n| aaaaaaaa | 5 |\n| b | 5 |\n\nand 1 more\n"
+            "| name | share % |\n|:--|--:|\n| aaaaaaaa | 5 |\n| b | 5 |\n\n2 of 3 shown\n"
             "\n### Page\n\nthere\n"
             "\n### Both\n\nhere\n");
 }

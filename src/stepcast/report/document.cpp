@@ -253,10 +253,13 @@ ReportTable table_on(const ReportTable& table, Shown on) {
       if (c < cells.size()) cells.erase(cells.begin() + at);
   }
   const std::size_t most = on == Shown::terminal ? std::min(table.most, table.most_in_terminal) : table.most;
-  if (table.rows.size() > most) {
-    out.rows.resize(most);
-    out.caption = fmt::format("and {} more", table.rows.size() - most);
-  }
+  const std::size_t n_rows = table.rows.size(), of = std::max(n_rows, table.of);
+  if (n_rows > most) out.rows.resize(most);
+  if (on == Shown::page && out.rows.size() < of)
+    out.caption = fmt::format("{} of {} shown{}{}", out.rows.size(), table_count(of),
+                              table.caption.empty() ? "" : ". ", table.caption);
+  else if (n_rows > most)
+    out.caption = fmt::format("and {} more", n_rows - most);
   for (std::size_t c = 0; c < out.columns.size() && on == Shown::terminal; ++c) {
     for (auto& [cells] : out.rows)
       if (c < cells.size()) cells[c].text = shorten(std::move(cells[c].text), out.columns[c].most_width);

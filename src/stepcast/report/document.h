@@ -108,6 +108,8 @@ struct ReportTable {
   // The number of rows to show, in total and in a terminal. If there are more, their number is shown below.
   std::size_t most = kNoLimit, most_in_terminal = most;
   std::vector<std::string> on_first_screen{};  // headings of the columns to show there; empty: all
+  // The number of rows of the whole list if `rows` are only its first ones; a page says so.
+  std::size_t of = 0;
   // The path of the list in the JSON if its items are the rows; otherwise empty.
   std::string list{};
 };

@@ -291,7 +291,7 @@ void add_memory(ReportDocument& document, const Forecast& f) {
     for (const auto& as_printed : {stage.allocated_GiB, stage.reserved_GiB})
       row.cell(as_printed ? gib(*as_printed) : "-");
     row.cell(stage.verdict.empty() ? memory.verdict : stage.verdict);
-    if (s < detail::kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
+    bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =
       "Analytic: computed from the description, with a reserve for the allocator and the libraries. "

@@ -155,7 +155,7 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   constexpr std::size_t kMostReasons = 12;
   ReportTable table;
   table.indent = 0;
-  std::size_t n = 0;
+  table.most = kMostReasons;
   for (const auto* reasons : {&plan.too_large, &plan.rejections, &plan.same})
     for (const LayoutRejection& r : *reasons)
       if (n++ < kMostReasons) add_row(table, {}, r);
@@ -195,6 +195,7 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     const bool is_chosen = !is_refined && i == plan.chosen.of;
     if (i < most || is_chosen) add(plan.layouts[i], is_chosen);
   }
+  table.of = plan.layouts.size() + (is_refined ? 1 : 0);
   table.add_columns("<");
   // Models of images have a rate in images instead of tokens.
   if (plan.sample != "sequence")
@@ -299,6 +300,7 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
   ReportTable table{"#"};
   table.indent = 0;
   table.list = "refined";
+  table.of = plan.refined.size();
   for (std::size_t i = 0; i < std::min(kMostShown, plan.refined.size()); ++i) {
     const RefinedLayoutAnswer& r = plan.refined[i];
     ReportCell changed{shorten(join(r.changes, "; "), 150)};

@@ -482,6 +482,7 @@ class ReplayDocument {
     shares("by rank", path.by_rank);
     if (options_.critical_path == 0) return;
     ReportTable table{"longest contributors< | ms | % of path | steps"};
+    table.of = path.by_name.size();
     for (const ForecastShare& share : path.by_name) {
       if (table.rows.size() == options_.critical_path) break;
       table.row({shorten(share.what.empty() ? "(no op)" : share.what, 72), table_number(share.time_ms, 3),

@@ -96,7 +96,7 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
   double mean = 0;
   for (const DlrmRank& rank : c.step.ranks) mean += rank_lookups_ms(rank);
   mean /= static_cast<double>(std::max<std::size_t>(1, c.step.ranks.size()));
-  for (std::size_t r = 0; r < std::min(c.step.ranks.size(), kMostRanks); ++r) {
+  for (std::size_t r = 0; r < c.step.ranks.size(); ++r) {
     const DlrmRank& rank = c.step.ranks[r];
     chart.bars.push_back({.label = fmt::format("rank {}", r),
                           .parts = {{"c-embedding", "lookups, forward", rank.lookup_us * 1e-3},

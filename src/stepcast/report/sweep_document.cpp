@@ -196,7 +196,11 @@ ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
   std::ranges::stable_sort(done, {}, &DonePoint::order);
   ReportTable table;
   const std::vector<std::string> varied = varied_settings(spec);
-  for (const std::string& key : varied) table.columns.push_back({key, false});
+  for (const std::string& key : varied)
+    table.columns.push_back({key, std::ranges::all_of(spec.points, [&](const SweepPoint& point) {
+                               const JsonValue* value = point.find(key);
+                               return value != nullptr && value->is_number();
+                             })});
   // The columns of results come from the list of members; an empty row is enough to collect their headings.
   const detail::SweepRow no_row;
   detail::FieldRow shown;
@@ -211,8 +215,8 @@ ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
   for (const DonePoint& one : done) {
     // Rows are sorted, so the limit cuts off the slowest points and those that cannot be run.
     if (table.rows.size() == kMostSweepRowsOfPage) {
-      table.caption = fmt::format("The first {} of {}; --merge has them all.", table_count(table.rows.size()),
-                                  table_count(done.size()));
+      table.caption = "--merge has all.";
+      table.of = done.size();
       break;
     }
     ReportRow row;

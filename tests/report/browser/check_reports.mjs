@@ -1,5 +1,6 @@
 // Opens pages of `stepcast ... --report` in a real browser and holds them to what docs/reports.md promises: no message on
-// the console, no request, nothing outside its box, tables that sort, flags that are copied, a dark page.
+// the console, no request, nothing outside its box at any width, on paper and in a notebook, tables that sort, flags that
+// are copied, a dark page.
 //
 //   node check_reports.mjs OUT_DIR PAGE.html...
 //   node check_reports.mjs --can-run
@@ -25,6 +26,7 @@ if (!executablePath) skip('no Chromium');
 if (process.argv[2] === '--can-run') process.exit(0);
 
 const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js', {paths: [...(process.env.NODE_PATH || '').split(':').filter(Boolean), process.cwd()]}), 'utf8');
+const jupyter = fs.readFileSync(new URL('jupyter.css', import.meta.url), 'utf8');
 const [out, ...pages] = process.argv.slice(2);
 fs.mkdirSync(out, {recursive: true});
 const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'stepcast-browser-'));
@@ -53,6 +55,60 @@ const outside = () => {
   return found.slice(0, 8);
 };
 
+// Runs in the page: texts that leave their box, boxes on top of each other, broken words in headings, columns on the wrong
+// side, and what is right of `edge`, where paper ends.
+const crowded = edge => {
+  const found = [], range = document.createRange();
+  const name = one => `<${one.tagName.toLowerCase()}> "${one.textContent.trim().slice(0, 30)}"`;
+  const rects = () => Array.from(range.getClientRects()).filter(one => one.width > 0.5);
+  const walker = document.createTreeWalker(document.querySelector('.stepcast'), NodeFilter.SHOW_TEXT);
+  for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+    if (!text.data.trim() || text.parentNode.closest('svg, style, .tip')) continue;
+    const box = text.parentNode.closest('td, th, p, li, dt, dd, h1, h2, summary, pre, figcaption, footer');
+    if (!box) continue;
+    const place = box.getBoundingClientRect();
+    range.selectNodeContents(text);
+    if (rects().some(one => one.left < place.left - 1 || one.right > place.right + 1)) found.push(`text leaves its box: ${name(box)}`);
+    if (!box.matches('th')) continue;
+    for (const word of text.data.matchAll(/[^\s_-]+[_-]?/g)) {
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (new Set(rects().map(one => one.top)).size > 1) found.push(`a broken word: ${name(box)}`);
+    }
+  }
+  for (const group of document.querySelectorAll('.figures, .blocks, .stepcast')) {
+    const boxes = Array.from(group.children).filter(one => !one.matches('.tip')).map(one => [one, one.getBoundingClientRect()]);
+    boxes.forEach(([one, a], at) => {
+      for (const [other, b] of boxes.slice(at + 1)) {
+        if (a.right > b.left + 1 && b.right > a.left + 1 && a.bottom > b.top + 1 && b.bottom > a.top + 1) found.push(`${name(one)} overlaps ${name(other)}`);
+      }
+      if (group.matches('.figures') && a.width < 130) found.push(`a card is ${a.width} wide: ${name(one)}`);
+    });
+  }
+  for (const cell of document.querySelectorAll('.stepcast :is(th, td):is(.number, .word)')) {
+    if (cell.matches('.number') !== (getComputedStyle(cell).textAlign === 'right')) found.push(`on the wrong side: ${name(cell)}`);
+    if (edge && cell.getBoundingClientRect().right > edge + 1) found.push(`beyond the paper: ${name(cell)}`);
+  }
+  return [...new Set(found)].slice(0, 8);
+};
+
+// Runs in the page: size, side and colours of every element, to compare a page with the same page below other style sheets.
+const looks = () => Array.from(document.querySelectorAll('.stepcast, .stepcast *')).filter(one => !one.closest('svg')).map(one => {
+  const style = getComputedStyle(one);
+  return `<${one.tagName.toLowerCase()}> ${one.offsetWidth} x ${one.offsetHeight} ${style.textAlign.replace('start', 'left')} ${style.color} ${style.backgroundColor}`;
+});
+
+// Runs in the page: adds a text for each colour that a bar can have; limits are lines.
+const addColours = () => {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  document.querySelector('.stepcast').append(svg);
+  for (const [, classes] of document.querySelector('style').textContent.matchAll(/((?:\.[cp]-(?!limit)[\w-]+)+)\{--c/g)) {
+    const text = document.createElementNS('http://www.w3.org/2000/svg', 'text');
+    text.setAttribute('class', `in${classes.replaceAll('.', ' ')}`);
+    svg.append(text);
+  }
+};
+
 // Runs in the page: texts on bars that can hardly be read.
 const pale = () => {
   const light = colour => {
@@ -76,11 +132,12 @@ for (const file of pages) {
   tab.on('pageerror', error => say(`script: ${error.message}`));
   tab.on('request', request => { if (!/^(file|data):/.test(request.url())) say(`requests ${request.url()}`); });
   await browser.defaultBrowserContext().overridePermissions('file://', ['clipboard-read', 'clipboard-write', 'clipboard-sanitized-write']).catch(() => {});
-  for (const width of [1280, 400]) {
+  for (const width of [1920, 1280, 390]) {
     await tab.setViewport({width, height: 900});
     await tab.emulateMediaFeatures([{name: 'prefers-color-scheme', value: 'light'}]);
     await tab.goto(pathToFileURL(path.resolve(file)).href, {waitUntil: 'load'});
-    for (const text of await tab.evaluate(outside)) say(`${width} px: ${text}`);
+    await tab.evaluate(() => { for (const one of document.querySelectorAll('details')) one.open = true; });
+    for (const text of [...await tab.evaluate(outside), ...await tab.evaluate(crowded)]) say(`${width} px: ${text}`);
     await tab.screenshot({path: path.join(out, `${name}-${width}.png`), fullPage: true});
   }
   await tab.setViewport({width: 1280, height: 900});
@@ -99,6 +156,7 @@ for (const file of pages) {
     const violations = await reader.evaluate(async () => (await window.axe.run(document, {resultTypes: ['violations']})).violations
       .map(one => `${one.impact}: ${one.id}, ${one.nodes.length} times: ${one.nodes[0].html.slice(0, 120)}`));
     for (const text of violations) say(`${scheme}: ${text}`);
+    await reader.evaluate(addColours);
     const texts = await reader.evaluate(pale);
     if (texts.length) say(`${scheme}: ${texts.length} texts on bars have a contrast below 4.5: ${[...new Set(texts)].join(', ')}`);
   }
@@ -128,6 +186,27 @@ for (const file of pages) {
   });
   if (filtered) say(`filtering: ${filtered}`);
 
+  // A click on a point of a plane marks its row. Rows of the slowest points may not be shown.
+  const picked = await tab.evaluate(() => {
+    const dots = Array.from(document.querySelectorAll('.plot .dot')), names = dots.map(dot => dot.getAttribute('aria-label').split(': ')[0]);
+    const cells = Array.from(document.querySelectorAll('.stepcast td')).map(cell => cell.firstChild?.textContent.trim());
+    const at = names.findIndex(one => cells.includes(one));
+    if (at < 0) return '';
+    dots[at].dispatchEvent(new MouseEvent('click', {bubbles: true}));
+    const rows = document.querySelectorAll('.picked');
+    return rows.length === 1 && rows[0].textContent.includes(names[at]) ? '' : `${rows.length} rows for "${names[at]}"`;
+  });
+  if (picked) say(`picking: ${picked}`);
+
+  // Pages with many sections list them, and a link to a folded one opens it.
+  const contents = await tab.evaluate(() => {
+    const links = Array.from(document.querySelectorAll('.contents a')), heads = Array.from(document.querySelectorAll('.stepcast > section > h2, .stepcast > details > summary'));
+    if (links.length !== (heads.length > 5 ? heads.length : 0)) return `${links.length} links to ${heads.length} sections`;
+    const wrong = links.find((link, at) => link.textContent !== heads[at].textContent || document.querySelector(link.hash)?.parentNode !== heads[at].parentNode);
+    return wrong ? `"${wrong.textContent}" leads elsewhere` : '';
+  });
+  if (contents) say(`contents: ${contents}`);
+
   // The answer is inside, whole.
   const schema = await tab.evaluate(() => JSON.parse(document.getElementById('stepcast-json').textContent).schema);
   if (!/^stepcast\./.test(schema || '')) say('no answer as JSON inside');
@@ -140,7 +219,7 @@ for (const file of pages) {
       return column;
     };
     const table = Array.from(document.querySelectorAll('.stepcast table')).find(one => one.tBodies[0].rows.length > 2 && numbers(one) >= 0);
-    if (!table) return 'no table';
+    if (!table) return '';
     const column = numbers(table), heading = table.tHead.rows[0].cells[column];
     const values = () => Array.from(table.tBodies[0].rows).map(row => row.cells[column]).map(cell =>
       cell.dataset.v !== undefined ? Number(cell.dataset.v) : Number(cell.textContent.replace(/,/g, ''))).filter(value => !Number.isNaN(value));
@@ -217,7 +296,26 @@ for (const file of pages) {
   if (printed.cut) say(`${printed.cut} tables are cut off on paper`);
   if (printed.buttons) say(`${printed.buttons} buttons are printed`);
   if (printed.folded) say(`${printed.folded} parts stay folded on paper`);
+  const paper = await tab.evaluate(() => document.querySelector('.wide') ? 1031 : 703);  // A4 without margins, landscape and portrait
+  await tab.setViewport({width: paper, height: 900});
+  for (const text of await tab.evaluate(crowded, paper)) say(`on paper: ${text}`);
+  await tab.setViewport({width: 1280, height: 900});
   await tab.emulateMediaType('screen');
+
+  // In the output of a notebook, the styles of the notebook change nothing.
+  const notebook = await browser.newPage(), whole = fs.readFileSync(file, 'utf8');
+  const fragment = whole.match(/<style>[^]*?<\/style>/)[0] + whole.match(/<main[^]*<\/main>/)[0].replaceAll('<details>', '<details open>');
+  const seen = [];
+  for (const styles of ['.jp-RenderedHTMLCommon{padding-right:20px}', jupyter]) {
+    await notebook.setViewport({width: 900, height: 900});
+    await notebook.setContent(`<!DOCTYPE html><style>${styles}</style><div class="jp-ThemedContainer"><div class="jp-RenderedHTMLCommon">${fragment}</div></div>`);
+    seen.push(await notebook.evaluate(looks));
+  }
+  for (const text of await notebook.evaluate(crowded)) say(`in a notebook: ${text}`);
+  await notebook.screenshot({path: path.join(out, `${name}-notebook.png`), fullPage: true});
+  const changed = seen[0].findIndex((one, at) => one !== seen[1][at]);
+  if (changed >= 0) say(`in a notebook: ${seen[1][changed]} instead of ${seen[0][changed]}`);
+  await notebook.close();
 
   // Without the script the same is there to read: every heading, table and picture, and no button that does nothing.
   const content = () => tab.evaluate(() => ({

@@ -31,4 +31,6 @@ page plan plan --model llama-3-8b --gpus 32 --gbs 128
 page training plan --model llama-3-8b --platform dgx-a100,dgx-h100 --gpus 32,64 --gbs 256 --train-tokens 1T --within 90d
 page shard shard --generate 2021 --gpus 8 --evaluations 100
 page compare compare "$out/predict.html" "$out/predict-long.html"
+page compare-near compare "$out/predict.html" tests/golden/logs/train.log
+page shard-many shard --generate 2021 --gpus 128 --evaluations 20
 exec node "$here/check_reports.mjs" "$out/screenshots" "$out"/*.html

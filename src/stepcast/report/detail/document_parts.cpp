@@ -73,12 +73,7 @@ Bar parts_bar(std::string label, const ForecastClass& one) {
 // One bar per rank class, all on one scale.
 ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption) {
   BarChart chart{.unit = "ms", .decimals = kByLength};
-  for (const ForecastClass& one : classes) {
-    if (chart.bars.size() == kMostClassesDrawn) break;
-    chart.bars.push_back(parts_bar(one.name, one));
-  }
-  if (classes.size() > kMostClassesDrawn)
-    caption += fmt::format(" The first {} of {} are drawn.", kMostClassesDrawn, classes.size());
+  for (const ForecastClass& one : classes) chart.bars.push_back(parts_bar(one.name, one));
   return {bar_chart(chart), std::move(caption)};
 }
 

@@ -21,8 +21,6 @@ namespace stepcast::detail {
 // The parts of a rank class as a bar, and of several classes as a picture.
 [[nodiscard]] Bar parts_bar(std::string label, const ForecastClass& one);
 [[nodiscard]] ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption);
-// The most rank classes in a picture.
-inline constexpr std::size_t kMostClassesDrawn = 64;
 
 // The parts of the memory of a GPU, with colour and name. Their order is that of bars and columns.
 struct MemoryPart {

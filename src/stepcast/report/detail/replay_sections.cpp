@@ -181,6 +181,7 @@ void add_operators(ReportDocument& document, const ReplayAnalysis& a, bool verbo
   if (a.operators.empty()) return;
   ReportTable table{"operator< | on< | median\nms | slowest\nms | rank | longer\nms | times | work"};
   // Operators are sorted by difference, so the first rows matter most.
+  table.of = a.operators.size();
   for (const OperatorComparison& op : a.operators) {
     if (table.rows.size() == (verbose ? kRowsVerbose : kRowsShown)) break;
     const double slowest = op.times_us[op.slowest];
@@ -203,6 +204,7 @@ void add_awaited(ReportDocument& document, const ReplayAnalysis& a, bool verbose
   // Times are means per rank; shares are of the sum over all operators.
   const auto n = static_cast<double>(std::max<std::size_t>(1, a.ranks.size()));
   ReportTable table{"operator< | GPU idle,\nmean ms | share\n% | gaps | most on\nrank"};
+  table.of = a.awaited.size();
   for (const AwaitedOperator& op : a.awaited) {
     if (table.rows.size() == (verbose ? kRowsVerbose : kRowsShown)) break;
     const auto most = std::ranges::max_element(op.ranks_us);

@@ -1,6 +1,7 @@
 // Bar charts and waterfalls, and the drawing functions that all charts share. Coordinates are in units of the
 // SVG's viewBox, which is 960 wide; browsers scale it to the width of the page.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string>
 
@@ -68,6 +69,99 @@ void draw_axis(Markup& svg, const BarChart& chart, double most, double scale, do
   draw_text(svg, "unit", 0, bottom + 15, chart.unit);
 }
 
+// Bars are grouped if there are more than this number. Parts of a group differ by less than this fraction of
+// the longest bar, which is less than a pixel. Of bars that differ, not more than kMostBars are drawn.
+constexpr std::size_t kManyBars = 32, kMostBars = 256;
+constexpr double kSame = 1e-3;
+
+bool look_the_same(const Bar& a, const Bar& b, double tolerance) {
+  const auto near = [&](double x, double y) { return std::abs(x - y) <= tolerance; };
+  return near(a.limit.value_or(0), b.limit.value_or(0)) &&
+         std::ranges::equal(a.parts, b.parts, [&](const BarPart& x, const BarPart& y) {
+           return x.colour == y.colour && x.name == y.name && near(x.value, y.value);
+         });
+}
+
+// "ranks 0-31, 40" for "rank 0" and so on; "a and 3 more" for other labels.
+std::string group_label(const std::vector<const Bar*>& group) {
+  const std::string& first = group.front()->label;
+  const std::string prefix = first.substr(0, first.find_last_not_of("0123456789") + 1);
+  const std::string names = prefix.ends_with(' ') ? prefix.substr(0, prefix.size() - 1) + "s " : prefix;
+  std::string text;
+  long long from = 0, last = 0;
+  for (const Bar* bar : group) {
+    const char* const end = bar->label.data() + bar->label.size();
+    long long number = 0;
+    if (!bar->label.starts_with(prefix) ||
+        std::from_chars(bar->label.data() + prefix.size(), end, number).ptr != end ||
+        prefix.size() == bar->label.size())
+      return fmt::format("{} and {} more", first, group.size() - 1);
+    if (bar == group.front()) {
+      text = fmt::format("{}{}", names, number);
+      from = number;
+    } else if (number != last + 1) {
+      if (last > from) text += fmt::format("-{}", last);
+      text += fmt::format(", {}", number);
+      from = number;
+    }
+    last = number;
+  }
+  return last > from ? text + fmt::format("-{}", last) : text;
+}
+
+// One bar for all that look the same, in the order of their first ones. The same bars if they are few or mostly
+// different.
+std::vector<Bar> grouped(const std::vector<Bar>& bars, double tolerance) {
+  if (bars.size() <= kManyBars) return bars;
+  std::vector<std::vector<const Bar*>> groups;
+  for (const Bar& bar : bars) {
+    const auto same = std::ranges::find_if(
+        groups, [&](const auto& group) { return look_the_same(*group.front(), bar, tolerance); });
+    if (same != groups.end())
+      same->push_back(&bar);
+    else if (groups.size() == bars.size() / 2)
+      return bars;
+    else
+      groups.push_back({&bar});
+  }
+  std::vector<Bar> out;
+  for (const auto& group : groups) {
+    Bar& one = out.emplace_back(*group.front());
+    if (group.size() == 1) continue;
+    one.label = group_label(group);
+    one.note += fmt::format("{}{} equal", one.note.empty() ? "" : ", ", group.size());
+  }
+  return out;
+}
+
+// Draws the bars of a chart whose longest one has the length `most`.
+void draw_bars(Markup& out, const BarChart& chart, double most) {
+  const int decimals = chart.decimals != kByLength ? chart.decimals : most >= 100 ? 1 : 2;
+  const double scale = (bars_end(chart) - kBarFrom) / most;
+  const std::size_t n_bars = std::min(kMostBars, chart.bars.size());
+  const double bottom = kBarsTop + kRowHeight * static_cast<double>(n_bars);
+  open_plot(out, kBarsWidth, bottom + kBarsAxis);
+  draw_axis(out, chart, most, scale, bottom);
+  for (std::size_t i = 0; i < n_bars; ++i) {
+    const Bar& bar = chart.bars[i];
+    const double y = kBarsTop + kRowHeight * static_cast<double>(i) + (kRowHeight - kBarHeight) / 2;
+    draw_text(out, "row", kBarFrom - 10, y + kBarHeight - 5, fitting(bar.label, kBarFrom - 14));
+    draw_parts(out, chart, bar, y, scale, decimals);
+    const double end = kBarFrom + std::max(total(bar), bar.limit.value_or(0)) * scale;
+    draw_text(out, "note", end + 8, y + kBarHeight - 5, fitting(bar.note, kBarsWidth - end - 8));
+    if (bar.limit) {
+      const double x = kBarFrom + *bar.limit * scale;
+      out.open("line", {{"class", "limit"}, {"x1", x}, {"x2", x}, {"y1", y - 3}, {"y2", y + kBarHeight + 3}});
+      out.element("title", {},
+                  fmt::format("{}: {} {}", chart.limit_name, table_number(*bar.limit, decimals), chart.unit));
+      out.close();
+    }
+  }
+  out.close().close();
+  if (n_bars < chart.bars.size())
+    out.element("p", {{"class", "small"}}, fmt::format("{} of {} shown", n_bars, chart.bars.size()));
+}
+
 // The layout of waterfalls.
 constexpr double kWaterfallWidth = 960, kWaterfallFrom = 240, kWaterfallTo = 850, kRow = 24, kBar = 16,
                  kWaterfallTop = 4;
@@ -132,6 +226,11 @@ void draw_text(Markup& svg, std::string_view kind, double x, double y, std::stri
   svg.element("text", {{"class", kind}, {"x", x}, {"y", y}}, text);
 }
 
+void draw_dot(Markup& svg, std::string_view colour, double x, double y, std::string_view title) {
+  svg.open("circle", {{"class", fmt::format("dot {}", colour)}, {"cx", x}, {"cy", y}, {"r", 5}});
+  svg.element("title", {}, title).close();
+}
+
 void draw_rect(Markup& svg, std::string_view kind, double x, double y, double width, double height,
                std::string_view title) {
   const Markup::Attributes place{{"class", kind}, {"x", x}, {"y", y}, {"width", width}, {"height", height}};
@@ -189,27 +288,16 @@ Markup bar_chart(const BarChart& chart) {
   }
   Markup out;
   if (!(most > 0) || !std::isfinite(most)) return out;
-  const int decimals = chart.decimals != kByLength ? chart.decimals : most >= 100 ? 1 : 2;
-  const double scale = (bars_end(chart) - kBarFrom) / most;
-  const double bottom = kBarsTop + kRowHeight * static_cast<double>(chart.bars.size());
-  open_plot(out, kBarsWidth, bottom + kBarsAxis);
-  draw_axis(out, chart, most, scale, bottom);
-  for (std::size_t i = 0; i < chart.bars.size(); ++i) {
-    const Bar& bar = chart.bars[i];
-    const double y = kBarsTop + kRowHeight * static_cast<double>(i) + (kRowHeight - kBarHeight) / 2;
-    draw_text(out, "row", kBarFrom - 10, y + kBarHeight - 5, fitting(bar.label, kBarFrom - 14));
-    draw_parts(out, chart, bar, y, scale, decimals);
-    const double end = kBarFrom + std::max(total(bar), bar.limit.value_or(0)) * scale;
-    draw_text(out, "note", end + 8, y + kBarHeight - 5, fitting(bar.note, kBarsWidth - end - 8));
-    if (bar.limit) {
-      const double x = kBarFrom + *bar.limit * scale;
-      out.open("line", {{"class", "limit"}, {"x1", x}, {"x2", x}, {"y1", y - 3}, {"y2", y + kBarHeight + 3}});
-      out.element("title", {},
-                  fmt::format("{}: {} {}", chart.limit_name, table_number(*bar.limit, decimals), chart.unit));
-      out.close();
-    }
+  BarChart groups = chart;
+  groups.bars = grouped(chart.bars, kSame * most);
+  if (groups.bars.size() < chart.bars.size()) {
+    draw_bars(out, groups, most);
+    out.open("details").element("summary", {}, fmt::format("All {} bars", chart.bars.size()));
+    draw_bars(out, chart, most);
+    out.close();
+  } else {
+    draw_bars(out, chart, most);
   }
-  out.close().close();
   if (chart.with_legend) {
     if (!chart.limit_name.empty()) entries.push_back({"c-limit", chart.limit_name});
     out.append(legend(entries));
@@ -220,7 +308,7 @@ Markup bar_chart(const BarChart& chart) {
 Markup waterfall_chart(const WaterfallChart& chart) {
   const std::vector<Row> rows = rows_of(chart);
   // If the changes are large, the axis begins at zero. Otherwise it begins close to the values, so that the
-  // changes are visible; a line below the chart then says so.
+  // changes are visible; the values are then points, and a line below the chart says so.
   double low = std::min(chart.from, chart.to), high = std::max(chart.from, chart.to);
   for (const Row& row : rows) {
     if (row.colour != "c-accent") low = std::min({low, row.begin, row.end});
@@ -246,8 +334,12 @@ Markup waterfall_chart(const WaterfallChart& chart) {
     const double y = kWaterfallTop + kRow * static_cast<double>(r) + (kRow - kBar) / 2;
     const double left = x_of(std::min(row.begin, row.end)), right = x_of(std::max(row.begin, row.end));
     draw_text(out, "row", kWaterfallFrom - 10, y + kBar - 4, shorten(row.name, kLabel));
-    draw_rect(out, row.colour, left, y, std::max(1.0, right - left), kBar,
-              fmt::format("{}: {} {}", row.name, row.note, chart.unit));
+    const std::string title = fmt::format("{}: {} {}", row.name, row.note, chart.unit);
+    // A bar on an axis without zero would have a wrong length, so the two values are points there.
+    if (row.colour == "c-accent" && begin > 0)
+      draw_dot(out, row.colour, right, y + kBar / 2, title);
+    else
+      draw_rect(out, row.colour, left, y, std::max(1.0, right - left), kBar, title);
     draw_text(out, "note", right + 8, y + kBar - 4, row.note);
     if (r + 1 < rows.size()) {
       draw_line(out, "whisker", x_of(row.end), x_of(row.end), y + kBar, y + kRow);

@@ -48,7 +48,8 @@ struct BarChart {
   bool with_legend = true;
   bool with_values = true;  // print values inside the parts where they fit
 };
-// Empty if there is nothing to draw: no positive or no finite value.
+// Empty if there is nothing to draw: no positive or no finite value. Of more than 32 bars, equal ones are drawn
+// once: "ranks 0-31", with all of them below in a <details>.
 [[nodiscard]] Markup bar_chart(const BarChart& chart);
 
 // A point of a scatter plot.
@@ -114,6 +115,9 @@ void draw_text(Markup& svg, std::string_view kind, double x, double y, std::stri
 // `title`: the tooltip; empty: none.
 void draw_rect(Markup& svg, std::string_view kind, double x, double y, double width, double height,
                std::string_view title = {});
+
+// A point with a tooltip.
+void draw_dot(Markup& svg, std::string_view colour, double x, double y, std::string_view title);
 
 // A round number for an axis: "0.25", "20,000", "50,000,000".
 [[nodiscard]] std::string tick_text(double tick);

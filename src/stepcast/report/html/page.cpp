@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -44,9 +46,15 @@ class PageWriter {
     for (const std::string& line : document.subject) page_.element("p", {{"class", "subject"}}, line);
     if (!document.verdict.empty()) page_.element("p", {{"class", "verdict"}}, document.verdict);
     if (!document.figures.empty()) figures(document);
+    std::vector<ReportSection> sections = document.sections;
+    sections.push_back(command_section(document));
+    std::erase_if(sections, [](const auto& one) { return blocks_on(one, Shown::page).empty(); });
+    // In a notebook, anchors of several answers would be the same.
+    constexpr std::size_t kFewSections = 5;
+    has_anchors_ = tools && sections.size() > kFewSections;
+    if (has_anchors_) contents(sections);
     page_.close();
-    for (const ReportSection& section : document.sections) this->section(section);
-    section(command_section(document));
+    for (std::size_t i = 0; i < sections.size(); ++i) section(sections[i], i);
     if (tools) {
       page_.element("footer", {},
                     fmt::format("stepcast {}. This file contains the answer as JSON.", version()));
@@ -82,21 +90,20 @@ class PageWriter {
 
   void operator()(const ReportTable& table) {
     if (table.rows.empty()) return;
-    constexpr std::size_t kTall = 24;  // rows that fit on a screen; taller tables scroll
-    page_.open("div", {{"class", table.rows.size() > kTall ? "scroll tall" : "scroll"}})
+    // Rows that fit on a screen, and columns that fit on paper in portrait; taller tables scroll.
+    constexpr std::size_t kTall = 24, kWide = 13;
+    page_.open("div", {{"class", "table"}})
+        .open("div", {{"class", fmt::format("scroll{}{}", table.rows.size() > kTall ? " tall" : "",
+                                            table.columns.size() > kWide ? " wide" : "")}})
         .open("table")
         .open("thead")
         .open("tr");
-    for (const ReportColumn& column : table.columns)
-      if (column.heading.empty())  // accessibility: a heading cell must have text
-        page_.element("td", {}, "");
-      else
-        page_.element("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}},
-                      column.heading);
+    for (const ReportColumn& column : table.columns) heading(column);
     page_.close().close().open("tbody");
     for (std::size_t r = 0; r < table.rows.size(); ++r) row(table, r);
     page_.close().close().close();
     if (!table.caption.empty()) page_.element("p", {{"class", "small"}}, table.caption);
+    page_.close();
   }
 
  private:
@@ -114,38 +121,41 @@ class PageWriter {
     page_.close();
   }
 
-  // A section, folded if it says so. Neighbouring narrow tables are put side by side.
-  void section(const ReportSection& section) {
-    const std::vector<ReportBlock> blocks = blocks_on(section, Shown::page);
-    if (blocks.empty()) return;
+  // The list of sections, with links to them.
+  void contents(const std::vector<ReportSection>& sections) {
+    page_.open("nav", {{"aria-label", "Contents"}}).open("ul", {{"class", "contents"}});
+    for (std::size_t i = 0; i < sections.size(); ++i)
+      page_.open("li").element("a", {{"href", "#" + anchor(i)}}, sections[i].title).close();
+    page_.close().close();
+  }
+
+  static std::string anchor(std::size_t number) { return fmt::format("section-{}", number + 1); }
+
+  // A section, folded if it says so. The anchor is inside, so that a link to a folded section opens it.
+  void section(const ReportSection& section, std::size_t number) {
     if (section.folded)
       page_.open("details").element("summary", {}, section.title);
     else
       page_.open("section").element("h2", {}, section.title);
-    // A run of at least two narrow tables shares one container.
-    for (std::size_t i = 0; i < blocks.size();) {
-      std::size_t end = i;
-      while (end < blocks.size() && is_narrow(blocks[end])) ++end;
-      if (end - i > 1) {
-        page_.open("div", {{"class", "tables"}});
-        for (; i < end; ++i) {
-          page_.open("div");
-          std::visit(*this, blocks[i].content);
-          page_.close();
-        }
-        page_.close();
-      } else {
-        std::visit(*this, blocks[i++].content);
-      }
-    }
-    page_.close();
+    if (has_anchors_)
+      page_.open("div", {{"class", "blocks"}, {"id", anchor(number)}});
+    else
+      page_.open("div", {{"class", "blocks"}});
+    for (const ReportBlock& block : blocks_on(section, Shown::page)) std::visit(*this, block.content);
+    page_.close().close();
   }
 
-  // Whether a block is a table that is narrow enough to have another one next to it.
-  static bool is_narrow(const ReportBlock& block) {
-    constexpr std::size_t kColumns = 4;
-    const auto* table = std::get_if<ReportTable>(&block.content);
-    return table != nullptr && table->columns.size() <= kColumns && !table->rows.empty();
+  // The heading of a column, which may break behind "_". Without text it is no heading cell: accessibility.
+  void heading(const ReportColumn& column) {
+    if (column.heading.empty()) {
+      page_.element("td", {}, "");
+      return;
+    }
+    page_.open("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}});
+    std::string_view rest = column.heading;
+    for (std::size_t at; (at = rest.find('_')) != std::string_view::npos; rest.remove_prefix(at + 1))
+      page_.text(rest.substr(0, at + 1)).leaf("wbr");
+    page_.text(rest).close();
   }
 
   // A row of a table. `data-v` is the value by which report.js sorts.
@@ -176,6 +186,7 @@ class PageWriter {
   }
 
   Markup page_;
+  bool has_anchors_ = false;
 };
 
 }  // namespace

@@ -86,8 +86,7 @@ Markup scatter_chart(const ScatterChart& chart) {
       draw_line(out, "whisker", x.at(std::max(*p.x_low, x.low)), x.at(std::min(*p.x_high, x.high)), y.at(p.y),
                 y.at(p.y));
     }
-    out.open("circle", {{"class", "dot " + p.colour}, {"cx", x.at(p.x)}, {"cy", y.at(p.y)}, {"r", 5}});
-    out.element("title", {}, p.name).close();
+    draw_dot(out, p.colour, x.at(p.x), y.at(p.y), p.name);
   }
   // Labels come last, on top of the points, and on the side with more room.
   for (const ScatterPoint& p : chart.points) {

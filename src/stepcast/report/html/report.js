@@ -150,6 +150,23 @@ for (const plot of all('.plot')) {
   });
 }
 
+// A click on a point of a plane marks the row of the same name, and shows it.
+const pick = dot => {
+  const name = dot.getAttribute('aria-label').split(': ')[0];
+  const cell = Array.from(document.querySelectorAll('.stepcast td')).find(one => one.firstChild?.nodeType === 3 && one.firstChild.data.trim() === name);
+  for (const row of document.querySelectorAll('.picked')) row.classList.remove('picked');
+  if (!cell) return;
+  const row = cell.parentNode;
+  row.hidden = false;
+  for (let box = row.closest('details'); box; box = box.parentNode.closest('details')) box.open = true;
+  row.classList.add('picked');
+  row.scrollIntoView({block: 'center'});
+};
+for (const dot of all('.plot .dot')) {
+  dot.addEventListener('click', () => pick(dot));
+  dot.addEventListener('keydown', event => { if (event.key === 'Enter') pick(dot); });
+}
+
 // Schedules: wheel with Ctrl or Shift zooms, dragging moves, a double click shows all again.
 for (const plot of all('.schedule')) {
   const outer = plot.querySelector('svg'), bars = plot.querySelector('svg.bars');
