@@ -322,8 +322,8 @@ def test_the_page_in_a_browser(server, cli, tmp_path):
             factors[part] = float(f"{2**exponent:.4g}")
         sliders.append([part, exponent, step(*job, *(f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()))])
     faster = [f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()]
-    sliders += [["gpus", 5, step("32", *job[1:], *faster)], ["mbs", 0, step("32", job[1], "1", *faster)]]
-    (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders}))
+    keys = [["gpus", "ArrowDown", step("32", *job[1:], *faster)], ["mbs", "ArrowDown", step("32", job[1], "1", *faster)]]
+    (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders, "keys": keys}))
     in_browser("serve_in_browser.mjs", server.address, tmp_path / "expected.json")
 
 
