@@ -268,7 +268,7 @@ class Questions:
     def remove(self, path):
         """Deletes an uploaded file."""
         place = Path(path) if isinstance(path, str) and "\0" not in path else self.uploads
-        if place.parent.parent != self.uploads or ".." in place.parts or not place.is_file():
+        if place.parent.parent != self.uploads or ".." in place.parts or not os.path.isfile(place):
             raise Refused(404, "no uploaded file has this path")
         self._forget(place.stat().st_size, place)
 
