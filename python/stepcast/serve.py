@@ -7,10 +7,13 @@ address that was printed; no file is read outside the folders that were given, a
 
 import argparse
 import base64
+import contextlib
+import functools
 import hashlib
 import heapq
 import hmac
 import html
+import itertools
 import json
 import os
 import re
@@ -29,6 +32,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from stepcast import _stepcast
+from stepcast._verbs import _words
 
 VERBS = ("predict", "plan", "shard", "replay", "compare", "inspect", "models", "platforms")
 FORMATS = ("json", "md", "html", "text")
@@ -39,6 +43,7 @@ MOST_SECONDS = 30  # of an answer
 MOST_BUSY_SECONDS = 1.6  # estimated waiting time above which a request is refused; the page asks again
 MOST_SILENCE_SECONDS = 5  # of a browser during a request
 MOST_KEPT = 64  # answers
+MOST_LISTED = 200  # files of the given folders
 LONG = ("plan", "shard", "replay")  # verbs that wait for shorter ones
 
 
@@ -48,6 +53,21 @@ class Refused(Exception):
     def __init__(self, status, why):
         super().__init__(why)
         self.status = status
+
+
+def options_of(help_text):
+    """The flags that `stepcast VERB --help-all` lists: names (the first is the usual one), the kind of value (empty for a switch), and
+    the allowed values where the help lists them, as `TEXT:{on,off}` or as `sequence parallelism: on, off`."""
+    found = []
+    for line in re.sub(r"\n {12,}", "  ", help_text).splitlines():
+        match = re.match(r"  (?:-\w,)?(--[\w-]+(?:,--[\w-]+)*)(?: (\S.*?))?(?:  +(.*))?$", line)
+        if match:
+            names, value, meaning = match[1].split(","), match[2] or "", re.sub(" +", " ", match[3] or "")
+            listed = re.search(r"\{([^}]*)\}", value)
+            words = re.search(r"(?:^|: )((?:[a-z][\w-]*(?: \(\w+\))?, )+[a-z][\w-]*(?: \(\w+\))?)(?=$|;| \(default)", meaning)
+            allowed = listed[1].split(",") if listed else [word.split()[0] for word in words[1].split(", ")] if words else []
+            found.append({"names": names, "value": value, "allowed": allowed})
+    return found
 
 
 class Processors:
@@ -108,6 +128,10 @@ class Questions:
         if words[0] not in VERBS:
             raise Refused(400, f"found `{words[0][:40]}`, expected one of {', '.join(VERBS)}")
         return words
+
+    def options(self):
+        """Verb -> its flags, as the program's help lists them."""
+        return {verb: options_of(_stepcast.run([verb, "--help-all"], False, None)[1]) for verb in VERBS}
 
     def _names_files(self, words):
         """Whether one of the words names a file. Raises Refused if it must not be read."""
@@ -182,21 +206,25 @@ class Questions:
             raise Refused(422, f"{folder[:80]}: found no rows, expected the folder of `stepcast sweep SPEC -o FOLDER`")
         if sum(file.stat().st_size for file in files) > MOST_SWEEP_BYTES:
             raise Refused(413, f"{folder[:80]}: expected at most {MOST_SWEEP_BYTES >> 20} MiB of rows")
-        columns, points = {}, {}
+        columns, points, jobs = {}, {}, {}
         for file in files:
             for line in file.read_bytes().split(b"\n"):
                 if not line.endswith(b"}"):
                     continue  # a row that is being written
                 try:
                     row = json.loads(line)
-                    flat = {**row.pop("point", {}), **row}
+                    point = row.pop("point", {})
+                    flat = {**point, **row}
+                    job = {**point, "zone": point["zones"].split(), "zones": None} if "zones" in point else point
+                    jobs[row.get("id")] = _words([str(row.get("mode", "predict"))], [], job)
                 except (ValueError, TypeError, AttributeError, RecursionError):
                     raise Refused(422, f"{file.name}: found `{line[:40].decode(errors='replace')}`, expected a row of a sweep") from None
                 points[row.get("id")] = {name: value if not isinstance(value, (dict, list)) else json.dumps(value)
                                          for name, value in flat.items() if name not in ("id", "mode", "version", "notes")}
         for row in points.values():
             columns.update({name: None for name, value in row.items() if value is not None})
-        return {"columns": list(columns), "rows": [[row.get(name) for name in columns] for row in points.values()]}
+        return {"columns": list(columns), "rows": [[row.get(name) for name in columns] for row in points.values()],
+                "jobs": list(jobs.values())}
 
     def take(self, name, size, read):
         """Stores a file that was dropped on the page; returns its path."""
@@ -205,20 +233,38 @@ class Questions:
                 raise Refused(413, f"files: expected at most {MOST_UPLOAD_BYTES >> 20} MiB together")
             self._uploaded_bytes += size
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", os.path.basename(name))[-80:].lstrip(".-") or "file"
-        place, left = Path(tempfile.mkdtemp(dir=self.uploads)) / plain, size
+        folder, left = self.uploads / f"group-{group}" if group else Path(tempfile.mkdtemp(dir=self.uploads)), size
+        folder.mkdir(exist_ok=True)
+        place = folder / plain
         try:
-            with open(place, "wb") as out:
+            with open(place, "xb") as out:
                 while left > 0 and (piece := read(min(left, 1 << 20))):
                     out.write(piece)
                     left -= len(piece)
-        finally:
             if left > 0:  # the browser gave up
-                shutil.rmtree(place.parent, ignore_errors=True)
-                with self._lock:
-                    self._uploaded_bytes -= size
-        if left > 0:
-            raise Refused(400, f"{plain}: found {size - left} of {size} bytes")
+                raise Refused(400, f"{plain}: found {size - left} of {size} bytes")
+        except FileExistsError:
+            self._forget(size)
+            raise Refused(400, f"{plain}: given twice") from None
+        except BaseException:
+            self._forget(size, place)
+            raise
         return str(place)
+
+    def remove(self, path):
+        """Deletes an uploaded file."""
+        place = Path(path) if isinstance(path, str) and "\0" not in path else self.uploads
+        if place.parent.parent != self.uploads or ".." in place.parts or not os.path.isfile(place):
+            raise Refused(404, "no uploaded file has this path")
+        self._forget(place.stat().st_size, place)
+
+    def _forget(self, size, place=None):
+        with self._lock:
+            self._uploaded_bytes -= size
+        if place:
+            place.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # other files of the group stay
+                place.parent.rmdir()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -231,10 +277,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self._answer({"/": self._page, "/frame": self._frame, "/page": self._report, "/sweep": self._sweep_page,
-                      "/api/sweep": self._sweep})
+                      "/api/sweep": self._sweep, "/api/files": self._files})
 
     def do_POST(self):
-        self._answer({"/api/run": self._run, "/api/upload": self._upload})
+        self._answer({"/api/run": self._run, "/api/upload": self._upload, "/api/remove": self._remove})
 
     def _answer(self, routes):
         try:
@@ -277,7 +323,7 @@ class Handler(BaseHTTPRequestHandler):
     def _page(self):
         links = "".join(f'<a href="/sweep?{html.escape(urlencode({"token": self.server.token, "folder": str(place)}))}">'
                         f"sweep {html.escape(place.name)}</a> " for place in self.server.questions.sweep_folders())
-        page = self.server.page.replace("<!--sweeps-->", links)
+        page = self.server.page.replace("<!--sweeps-->", links).replace("{/*options*/}", self.server.options)
         self._send(200, page, "text/html", policy_of(page))
 
     def _frame(self):
@@ -291,6 +337,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _sweep(self):
         self._send(200, self.server.questions.sweep(self.asked.get("folder", "")))
+
+    def _files(self):
+        self._send(200, {"files": self.server.questions.files()})
 
     def _report(self):
         words = json.loads(self.asked.get("words", "null"))
@@ -315,7 +364,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def _upload(self):
         size = self._size(MOST_UPLOAD_BYTES)
-        self._send(200, {"path": self.server.questions.take(self.asked.get("name", ""), size, self.rfile.read)})
+        path = self.server.questions.take(self.asked.get("name", ""), size, self.rfile.read, self.asked.get("group", ""))
+        self._send(200, {"path": path, "folder": os.path.dirname(path)})
+
+    def _remove(self):
+        asked = json.loads(self.rfile.read(self._size(MOST_CHARACTERS)))
+        self.server.questions.remove(asked.get("path") if isinstance(asked, dict) else None)
+        self._send(200, {})
 
     def _send(self, status, body, kind="application/json", policy=None):
         if isinstance(body, dict):
@@ -372,6 +427,10 @@ class Server(ThreadingHTTPServer):
         self.names = {f"{name}:{port}" for name in {*map(str.lower, addresses), "127.0.0.1", "localhost"}}
         self.address = "\n".join(f"http://{name}:{port}/?token={self.token}" for name in addresses)
         self.page, self.sweep_page = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("serve.html", "serve_sweep.html"))
+
+    @functools.cached_property
+    def options(self):
+        return json.dumps(self.questions.options()).replace("<", "\\u003c")
 
     def handle_error(self, request, client_address):
         if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):

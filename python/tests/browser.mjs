@@ -15,7 +15,7 @@ export const open = async () => {
   const browser = await puppeteer.launch({executablePath, headless: true, timeout: 120000, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run']});
   const tab = await browser.newPage(), problems = [];
   tab.setDefaultTimeout(120000);
-  tab.on('console', message => { if (!/status of 4\d\d/.test(message.text())) problems.push(`console: ${message.text()}`); });
+  tab.on('console', message => { if (!/status of (4\d\d|503)/.test(message.text())) problems.push(`console: ${message.text()}`); });
   tab.on('pageerror', error => problems.push(`script: ${error.message}`));
   tab.on('request', request => { if (!/^(http:\/\/127\.0\.0\.1|data:|blob:|about:)/.test(request.url())) problems.push(`requests ${request.url()}`); });
   return {browser, tab, problems};

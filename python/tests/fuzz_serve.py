@@ -66,7 +66,8 @@ def seeds(given):
 
     return [run("predict", "--model", "llama-3-8b", "--gpus", "8"), run("plan", f"--model={given}/config.json", format="html"),
             run("replay", f"{given}/../secret"), run("compare", "a=/etc/passwd,b", format="md"), run("models", format="text"),
-            request("POST /api/upload?name=a%2fb.json", b"{}"), request("GET /"), request("GET /frame?token=token"),
+            request("POST /api/upload?name=a%2fb.json&group=a1", b"{}"), request("GET /api/files"),
+            request("POST /api/remove", b'{"path": "a"}'), request("GET /"), request("GET /frame?token=token"),
             request(f"GET /sweep?folder={given}"), request(f"GET /api/sweep?folder={given}"), request('GET /page?words=["models"]'),
             request("GET /", more="Origin: http://127.0.0.1:80\r\nConnection: keep-alive\r\n") + run("platforms")]
 

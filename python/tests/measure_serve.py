@@ -34,7 +34,8 @@ def in_browser(script, *arguments):
 def made_sweep(folder):
     folder.mkdir()
     (folder / "sweep.json").write_text("{}")
-    rows = [{"id": str(n), "point": {"model": f"model-{n % 4}", "gpus": 8 << n % 5, "mbs": 1 + n % 3}, "step_time_ms": n * 7919 % 10000 + 0.5}
+    rows = [{"id": str(n), "point": {"model": f"model-{n % 4}", "platform": "dgx-h100", "gpus": 8 << n % 5, "mbs": 1 + n % 3},
+             "step_time_ms": n * 7919 % 10000 + 0.5}
             for n in range(10000)]
     (folder / "shard-0000-of-0001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 

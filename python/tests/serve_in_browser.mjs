@@ -2,7 +2,8 @@
 //
 //   node serve_in_browser.mjs ADDRESS EXPECTED.json
 //
-// EXPECTED holds {"fields": [[{"gpus": "16", ...}, step_ms]...], "sliders": [["network", exponent, step_ms]...]}.
+// EXPECTED holds {"fields": [[{"gpus": "16", ...}, step_ms]...], "sliders": [["network", exponent, step_ms]...],
+// "keys": [["gpus", "ArrowUp", step_ms]...]}.
 // Prints how long new bars take, from an input to the answer on the page: median and p95. Exit code 77: nothing to test with.
 import fs from 'node:fs';
 import {open, unreadable} from './browser.mjs';
@@ -27,7 +28,7 @@ for (const [fields, step] of expected.fields) {
   await tab.evaluate(values => {
     for (const [id, value] of Object.entries(values)) {
       document.getElementById(id).value = value;
-      document.getElementById(id).dispatchEvent(new Event('input'));
+      document.getElementById(id).dispatchEvent(new Event('change'));
     }
   }, fields);
   await check(JSON.stringify(fields), step);
@@ -38,6 +39,11 @@ for (const [part, exponent, step] of expected.sliders) {
     document.getElementById('x-' + id).dispatchEvent(new Event('input'));
   }, part, exponent);
   await check(`${part} 2^${exponent}`, step);
+}
+for (const [id, key, step] of expected.keys) {
+  await tab.focus('#' + id);
+  await tab.keyboard.press(key);
+  await check(`${id} ${key}`, step);
 }
 // What is unfolded stays so; parts that stay have their tools once.
 const [unfolded, tips, doubled] = await inside(page => [page.querySelector('details').open, page.querySelectorAll('.tip').length,
@@ -50,7 +56,7 @@ await other.waitForFunction(() => document.body.dataset.busy === '', {timeout: 1
 const [again, line, mine] = [await other.evaluate(() => Number(document.body.dataset.step)), await other.$eval('#command', one => one.value), await tab.$eval('#command', one => one.value)];
 if (again !== step || line !== mine) problems.push(`another browser shows ${again} of "${line}", expected ${step} of "${mine}"`);
 problems.push(...await unreadable(tab));
-// A wrong question is one line on the page, and what was shown stays.
+// A wrong question is one line on the page, and the old answer is dimmed.
 await tab.$eval('#command', one => { one.value = 'stepcast predict --model no-such-model --gpus 8'; one.dispatchEvent(new Event('change')); });
 await ready();
 const said = await tab.$eval('#said', one => [one.className, one.textContent]);

@@ -204,6 +204,57 @@ def test_takes_files(server, traces):
     assert not uploads.exists()
 
 
+def test_files_of_a_group_are_one_folder(server, traces):
+    """Ranks that are uploaded one by one give the step of the job; each can be removed, and its bytes count no more."""
+    paths = []
+    for file in sorted(traces.glob("*.gz")):
+        status, reply = ask(server, f"/api/upload?group=a1&name={file.name}", file.read_bytes())
+        assert status == 200 and Path(json.loads(reply)["path"]).parent == Path(json.loads(reply)["folder"])
+        paths.append(json.loads(reply)["path"])
+    assert len({Path(path).parent for path in paths}) == 1
+    alone = json.loads(ask(server, f"/api/upload?name={Path(paths[0]).name}", Path(paths[0]).read_bytes())[1])["path"]
+    assert run(server, ["replay", str(Path(paths[0]).parent)])[1]["step_time_ms"] == run(server, ["replay", str(traces)])[1]["step_time_ms"]
+    assert ask(server, f"/api/upload?group=a1&name={Path(paths[0]).name}", b"x")[0] == 400  # given twice
+    assert ask(server, "/api/upload?group=..%2F..&name=x", b"x")[0] == 400
+    for path in ("", "/etc/passwd", str(traces), str(server.questions.uploads), f"{Path(paths[0]).parent}/../../x", None, 3, "a\0b"):
+        assert ask(server, "/api/remove", {"path": path})[0] == 404, path
+    for path in [*paths, alone]:
+        assert ask(server, "/api/remove", {"path": path})[0] == 200
+    assert server.questions._uploaded_bytes == 0 and not any(server.questions.uploads.iterdir())
+
+
+def test_lists_the_files_of_the_given_folders(server, tmp_path):
+    given = tmp_path / "given"
+    (given / "inside").mkdir()
+    for name in ("step.json", "inside/train.log", ".hidden"):
+        (given / name).write_text("abc")
+    (given / "link").symlink_to(tmp_path / "secret")
+    files = {file["name"]: file["bytes"] for file in json.loads(ask(server, "/api/files")[1])["files"]}
+    assert {name: size for name, size in files.items() if name.startswith("given")} == {
+        "given": None, "given/inside": None, "given/inside/train.log": 3, "given/step.json": 3}
+    assert "examples/dlrm_4gpu" in files and len(files) <= serve.MOST_LISTED
+    assert ask(server, "/api/files", X_Stepcast_Token="wrong")[0] == 403
+
+
+def test_controls_are_those_of_the_program(server, cli):
+    """Flags, kinds and allowed values come from --help-all; the program accepts every value."""
+    page = (Path(serve.__file__).parent / "serve.html").read_text()
+    flags = list(dict.fromkeys(re.findall(r"\['(--[a-z]+)', '", page)))
+    options = server.questions.options()
+    assert set(options) == set(serve.VERBS) and len(flags) == 16
+    for flag in flags:
+        for verb in ("predict", "plan"):
+            option = next(one for one in options[verb] if flag in one["names"])
+            assert option["names"][0] == flag and option["value"]
+    allowed = {flag: next(one["allowed"] for one in options["predict"] if flag in one["names"]) for flag in flags}
+    assert {flag for flag in flags if allowed[flag]} == {"--dtype", "--framework", "--sharding", "--recompute", "--sp"}
+    for flag, values in allowed.items():
+        for value in values:
+            answer = cli(*JOB, "--tp", "1", "--pp", "1", "--mbs", "1", flag, value, "--json")
+            assert isinstance(answer, dict) or "expected one of" not in answer, (flag, value, answer)
+    assert not next(one for one in options["predict"] if one["names"] == ["--text-only"])["value"]
+
+
 def test_two_hundred_at_once_are_answered_or_refused(server):
     """100 forecasts, 50 plans, 30 that are malformed and 20 that read and write slowly."""
     statuses, lock = [], threading.Lock()
@@ -322,9 +373,23 @@ def test_the_page_in_a_browser(server, cli, tmp_path):
             factors[part] = float(f"{2**exponent:.4g}")
         sliders.append([part, exponent, step(*job, *(f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()))])
     faster = [f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()]
-    sliders += [["gpus", 5, step("32", *job[1:], *faster)], ["mbs", 0, step("32", job[1], "1", *faster)]]
-    (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders}))
+    keys = [["gpus", "ArrowDown", step("32", *job[1:], *faster)], ["mbs", "ArrowDown", step("32", job[1], "1", *faster)]]
+    (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders, "keys": keys}))
     in_browser("serve_in_browser.mjs", server.address, tmp_path / "expected.json")
+
+
+def test_the_page_is_used_in_a_browser(tmp_path, traces, cli):
+    logs = ROOT / "tests" / "golden" / "logs"
+    (tmp_path / "expected.json").write_text(json.dumps({
+        "traces": [str(file) for file in sorted(traces.glob("*.gz"))], "folder": str(traces), "log": str(logs / "train.log"),
+        "replay": cli("replay", traces, "--json")["step_time_ms"], "list": traces.name}))
+    server = serve.Server("127.0.0.1", 0, [traces.parent, logs])
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        in_browser("use_serve_in_browser.mjs", server.address, tmp_path / "expected.json")
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture
@@ -333,7 +398,8 @@ def swept(tmp_path):
     folder = tmp_path / "given" / "points"
     folder.mkdir()
     (folder / "sweep.json").write_text("{}")
-    rows = [{"id": str(n), "mode": "predict", "point": {"model": f"model-{n % 4}", "gpus": 8 << n % 5, "mbs": 1 + n % 3}, "version": "0",
+    rows = [{"id": str(n), "mode": "predict", "version": "0",
+             "point": {"model": f"model-{n % 4}", "platform": "dgx-h100", "gpus": 8 << n % 5, "mbs": 1 + n % 3},
              "error": None, "step_time_ms": (n * 7919 % 10000) + 0.5, "mfu": 0.4, "notes": ["x"]} for n in range(10000)]
     lines = [json.dumps(row) for row in rows]
     (folder / "shard-0000-of-0002.jsonl").write_text("\n".join(lines[:6000]) + "\n" + lines[7000])
@@ -346,7 +412,8 @@ def test_sweeps_are_tables(server, swept, tmp_path):
     status, body = ask(server, f"/api/sweep?folder={folder}")
     found = json.loads(body)
     assert status == 200 and len(found["rows"]) == 10000
-    assert set(found["columns"]) == {"model", "gpus", "mbs", "step_time_ms", "mfu"}
+    assert set(found["columns"]) == {"model", "platform", "gpus", "mbs", "step_time_ms", "mfu"}
+    assert found["jobs"][0] == ["predict", "--model=model-0", "--platform=dgx-h100", "--gpus=8", "--mbs=1"]
     steps = [row[found["columns"].index("step_time_ms")] for row in found["rows"]]
     assert sorted(steps) == sorted(row["step_time_ms"] for row in rows)
     status, page = ask(server, "/")
