@@ -37,18 +37,18 @@ from stepcast._verbs import _words
 VERBS = ("predict", "plan", "shard", "replay", "compare", "inspect", "models", "platforms")
 FORMATS = ("json", "md", "html", "text")
 MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
-MOST_UPLOAD_BYTES = 512 << 20  # of all uploads together
+MOST_UPLOAD_BYTES = 512 << 20  # all together
 MOST_SWEEP_BYTES = 256 << 20  # of the rows of a sweep
 MOST_SECONDS = 30  # of an answer
-MOST_BUSY_SECONDS = 1.6  # estimated waiting time above which a request is refused; the page asks again
-MOST_SILENCE_SECONDS = 5  # of a browser during a request
+MOST_BUSY_SECONDS = 1.6  # until an answer is there, as far as can be told; who would wait longer is refused, and the page asks again
+MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
 MOST_KEPT = 64  # answers
 MOST_LISTED = 200  # files of the given folders
 LONG = ("plan", "shard", "replay")  # verbs that wait for shorter ones
 
 
 class Refused(Exception):
-    """A rejected request, with the HTTP status and the reason."""
+    """A request that is not answered, with the status that says why."""
 
     def __init__(self, status, why):
         super().__init__(why)
@@ -71,15 +71,15 @@ def options_of(help_text):
 
 
 class Processors:
-    """Limits the number of concurrent answers to the number of processors. Short ones first, then in order of arrival."""
+    """Lets as many answers be made at once as there are processors: the short ones first, then who came first."""
 
     def __init__(self, count):
         self._free, self._waiting, self._came = count, [], 0
-        self._seconds = {False: 0.2, True: 0.4}  # recent time of an answer
+        self._seconds = {False: 0.2, True: 0.4}  # that an answer took of late
         self._changed = threading.Condition()
 
     def take(self, is_long):
-        """False if no processor became free early enough for the answer to be in time."""
+        """False where none became free so early that the answer may be there in time."""
         with self._changed:
             self._came += 1
             mine, began = (is_long, self._came), time.monotonic()
@@ -99,13 +99,13 @@ class Processors:
     def give_back(self, is_long, seconds):
         with self._changed:
             self._free += 1
-            seconds = min(seconds, MOST_BUSY_SECONDS / 2)  # an answer of a minute does not end all waiting
+            seconds = min(seconds, MOST_BUSY_SECONDS / 2)  # one that takes a minute does not end all waiting
             self._seconds[is_long] = max(seconds, 0.7 * self._seconds[is_long] + 0.3 * seconds)
             self._changed.notify_all()
 
 
 class Questions:
-    """The allowed questions and their answers, independent of HTTP."""
+    """What may be asked, and the answers; knows nothing of HTTP."""
 
     def __init__(self, folders):
         given = [Path(folder).resolve(strict=True) for folder in folders]
@@ -114,13 +114,13 @@ class Questions:
         self._uploaded_bytes = 0
         self._lock = threading.Lock()
         self._processors = Processors(max(2, os.cpu_count() or 1))
-        self._kept = OrderedDict()  # answers without files, finished or in progress; most recently used last
+        self._kept = OrderedDict()  # answers that no file is part of, those that are being made, too; the one asked for last at the end
 
     def close(self):
         shutil.rmtree(self.uploads, ignore_errors=True)
 
     def check(self, words):
-        """The words of a command line without the program name; raises Refused if they are invalid."""
+        """The words of a command line without the name of the program, or Refused."""
         if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
             raise Refused(400, "words: found no list of texts, expected a verb and its flags")
         if len(words) > MOST_WORDS or sum(map(len, words)) > MOST_CHARACTERS or any("\0" in word for word in words):
@@ -134,11 +134,11 @@ class Questions:
         return {verb: options_of(_stepcast.run([verb, "--help-all"], False, None)[1]) for verb in VERBS}
 
     def _names_files(self, words):
-        """Whether one of the words names a file. Raises Refused if it must not be read."""
+        """Whether one of the words does; Refused where it must not be read."""
         return any([self._check_place(text) for word in words[1:] for text in {word, *re.split("[=,:]", word)}])
 
     def _check_place(self, text):
-        # A word is the name of a model or a platform, unless a file with that name exists in the server's working directory.
+        # A name is one of a model or a platform, unless there is a file of that name where the server was started.
         place = Path(text)
         if not text or not (place.is_absolute() or ".." in place.parts or os.path.lexists(text)):
             return False
@@ -151,7 +151,7 @@ class Questions:
         return True
 
     def ask(self, words, kind="json"):
-        """Exit code, printed text and error."""
+        """Exit code, what is printed, and the error."""
         if kind not in FORMATS:
             raise Refused(400, f"format: found `{str(kind)[:40]}`, expected one of {', '.join(FORMATS)}")
         words = self.check(words)
@@ -192,7 +192,7 @@ class Questions:
             self._processors.give_back(is_long, time.monotonic() - began)
 
     def sweep_folders(self):
-        """Folders of sweeps that were given, or that are inside a given folder."""
+        """Folders of sweeps that were given, or are in one that was."""
         given = self.roots[:-1]
         return [place for root in given for place in [root, *sorted(root.glob("*/"))] if (place / "sweep.json").is_file()]
 
@@ -226,8 +226,22 @@ class Questions:
         return {"columns": list(columns), "rows": [[row.get(name) for name in columns] for row in points.values()],
                 "jobs": list(jobs.values())}
 
-    def take(self, name, size, read):
-        """Stores a file that was dropped on the page; returns its path."""
+    def files(self):
+        """Files and folders in the folders that were given: path, name, and bytes (None for a folder). At most MOST_LISTED."""
+        found = []
+        for root in self.roots[:-1]:
+            inside = itertools.chain(root.glob("[!.]*"), root.glob("[!.]*/[!.]*"))
+            for place in [root, *itertools.islice(inside, MOST_LISTED - len(found))]:
+                with contextlib.suppress(Refused, OSError):  # a link that leads elsewhere, or a file that was deleted
+                    self._check_place(str(place))
+                    found.append({"path": str(place), "name": str(place.relative_to(root.parent)),
+                                  "bytes": None if place.is_dir() else place.stat().st_size})
+        return sorted(found[:MOST_LISTED], key=lambda file: file["name"])
+
+    def take(self, name, size, read, group=""):
+        """Stores a file that was dropped on the page and returns its path. Files with the same group are in one folder."""
+        if not re.fullmatch("[A-Za-z0-9]{0,64}", group):
+            raise Refused(400, "group: expected at most 64 letters and digits")
         with self._lock:
             if size < 0 or self._uploaded_bytes + size > MOST_UPLOAD_BYTES:
                 raise Refused(413, f"files: expected at most {MOST_UPLOAD_BYTES >> 20} MiB together")
@@ -272,7 +286,7 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "stepcast"
     sys_version = ""
     timeout = MOST_SILENCE_SECONDS
-    disable_nagle_algorithm = True  # the end of an answer would wait for the browser to confirm the beginning
+    disable_nagle_algorithm = True  # the end of an answer would wait for the browser to confirm its begin
     wbufsize = 1 << 16
 
     def do_GET(self):
@@ -292,7 +306,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refused(404, "there is nothing at this address")
             route()
         except Refused as problem:
-            self.close_connection = True  # unread parts of the body
+            self.close_connection = True  # the rest of the body was not read
             self._send(problem.status, {"error": str(problem)})
         except (ConnectionError, TimeoutError):
             self.close_connection = True
@@ -301,7 +315,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(400, {"error": "the request cannot be read"})
 
     def _check_source(self):
-        # A page of another site has another Origin; a host name that resolves to this machine has another Host.
+        # Another site's page in the same browser has another Origin; a name that leads here has another Host.
         here = self.server.names
         if self.headers.get("Host", "").lower() not in here:
             raise Refused(403, "another Host than this server's")
@@ -327,7 +341,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(200, page, "text/html", policy_of(page))
 
     def _frame(self):
-        # Answers are shown in frames. They contain their script and styles, and may not send requests.
+        # The frame for answers. They contain their script and styles, and load nothing.
         self._send(200, '<!DOCTYPE html><html lang="en"><title>answer</title></html>', "text/html",
                    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
                    "form-action 'none'; frame-ancestors 'self'")
@@ -388,11 +402,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format, *values):
-        """Logs nothing, because addresses contain the token."""
+        """Nothing: addresses hold the token."""
 
 
 def policy_of(page):
-    """The content security policy of the page: it may run its script, and send requests to this server."""
+    """What a browser may do with the page: run its own script, and ask this server."""
     script = re.search("<script>(.*)</script>", page, re.DOTALL).group(1)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "

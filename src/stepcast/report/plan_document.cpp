@@ -157,10 +157,8 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   table.indent = 0;
   table.most = kMostReasons;
   for (const auto* reasons : {&plan.too_large, &plan.rejections, &plan.same})
-    for (const LayoutRejection& r : *reasons)
-      if (n++ < kMostReasons) add_row(table, {}, r);
-  if (n == 0) return;
-  if (n > kMostReasons) table.caption = fmt::format("and {} more reasons (--json)", n - kMostReasons);
+    for (const LayoutRejection& r : *reasons) add_row(table, {}, r);
+  if (table.rows.empty()) return;
   ReportSection& section = document.add("Rejected layouts");
   section.shown = plan.why ? Shown::everywhere : Shown::page;
   section.is_asked = plan.why;
@@ -289,6 +287,7 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
     const LayoutAnswer& l = plan.pareto[i * (on_front - 1) / (n - 1)];
     table.row({number(l.step_ms), number(l.margin_GiB), to_string(l.point)});
   }
+  table.of = on_front;
   document.add("Pareto-optimal layouts", {std::move(table)}).opening =
       fmt::format("\nPareto-optimal in time and memory: {} of {} layouts\n", n, on_front);
 }
