@@ -21,9 +21,6 @@ namespace {
 constexpr std::size_t kMostSteps = 12, kMostDifferences = 20, kStepNameWidth = 90;
 constexpr double kCoarseMs = 100;
 
-// Milliseconds with a sign.
-std::string signed_ms(double ms) { return (ms > 0 ? "+" : "") + ms_text(ms); }
-
 // The picture: bars that lead from the step of A to that of B, one per part, and one for the rest.
 ReportFigure waterfall(const Comparison& c) {
   WaterfallChart chart{.from_name = "A",
