@@ -22,17 +22,20 @@ Words have to be the same; numbers may differ by a thousandth or by one in the l
 Commands run in bash, in the root of the checkout, and write to a folder that is named $OUT, one for each page. Those that
 name $STEPCAST_DATA are left as they stand where it is not set; so are figures that rest on them.
 
-Other blocks name their language; ```sh holds commands whose output is not shown. No line outside of tables and blocks is
-above 140 columns, no cell of a table above 60 words."""
+Other blocks name their language; ```sh holds commands whose output is not shown. Output that is wider than 100 columns is
+narrowed: gutters of tables shrink to two blanks, and longer lines are folded. No line of a console or sh block is above 100
+columns, none outside of tables and blocks above 140, no cell of a table above 60 words."""
 
 import concurrent.futures
 import csv
+import itertools
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WRITTEN_BY_THE_PROGRAM = {"accuracy.md", "performance.md"}
@@ -49,7 +52,7 @@ MARK = re.compile(r"<!--.*?-->")
 REFUSAL = re.compile(r"\b(?:not supported|refused|refuses|rejected|rejects)\b", re.IGNORECASE)
 LIST_ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-LONGEST_LINE, LONGEST_CELL = 140, 60
+LONGEST_LINE, LONGEST_CELL, WIDEST_BLOCK = 140, 60, 100
 
 
 class Shell:
@@ -74,6 +77,26 @@ class Shell:
         if os.environ.get("STEPCAST_DATA"):
             printed = printed.replace(os.environ["STEPCAST_DATA"], "$STEPCAST_DATA")
         return "".join(line.rstrip() + "\n" for line in printed.splitlines())
+
+
+def narrowed(text):
+    """Text with no line above WIDEST_BLOCK columns where that can be had by shorter gutters of tables and by folding."""
+    lines, paragraphs = [], [list(rows) for _, rows in itertools.groupby(text.splitlines(), key=lambda row: bool(row.strip()))]
+    for rows in paragraphs:
+        widest, at = max(map(len, rows)), 2
+        if len(rows) > 1:
+            rows = [row.ljust(widest) for row in rows]
+            while widest > WIDEST_BLOCK and at + 2 < widest:
+                # Three blanks above each other in all rows: one of them goes.
+                if all(row[at : at + 3] == "   " for row in rows) and any(row[:at].strip() for row in rows):
+                    rows, widest = [row[:at] + row[at + 1 :] for row in rows], widest - 1
+                else:
+                    at += 1
+        for row in map(str.rstrip, rows):
+            indent = row[: len(row) - len(row.lstrip())] + "  "
+            lines += [row] if len(row) <= WIDEST_BLOCK else textwrap.wrap(
+                row, WIDEST_BLOCK, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "".join(line + "\n" for line in lines)
 
 
 def value(number):
@@ -127,7 +150,7 @@ class Page:
             self.output = None
             return match[0]
         self.output = self.shell.run(command.replace("\\\n", " "))
-        shown = self.shell.run(match["filter"], self.output) if match["filter"] else self.output
+        shown = narrowed(self.shell.run(match["filter"], self.output) if match["filter"] else self.output)
         self.compare(f"$ {command.strip()}", match["printed"], shown)
         head = f"<!--|{match['filter']}-->\n" if match["filter"] else ""
         return f"{head}```console\n{match['command']}{shown}```\n"
@@ -205,7 +228,8 @@ class Page:
                 if language == "none":
                     self.problems.append(f"{where}: a block without a language (console, sh, text, ...)")
             elif language:
-                continue
+                if language in ("console", "sh") and len(line) > WIDEST_BLOCK and " " in line.strip():
+                    self.problems.append(f"{where}: more than {WIDEST_BLOCK} columns in a block")
             elif line.startswith("|"):
                 if max(len(cell.split()) for cell in line.split("|")) > LONGEST_CELL:
                     self.problems.append(f"{where}: a cell of more than {LONGEST_CELL} words")

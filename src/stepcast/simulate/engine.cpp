@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// Rejects counts that overflow.
+// Adds without overflow: returns the maximum of size_t instead, which the memory limit then rejects.
 std::size_t saturating_add(std::size_t a, std::size_t b) {
   std::size_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::size_t>::max() : sum;
@@ -24,7 +24,7 @@ std::size_t saturating_multiply(std::size_t a, std::size_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::size_t>::max() : product;
 }
 
-// What the inner loop reads, as plain pointers.
+// Read-only arrays of one block as plain pointers, for the inner loop.
 struct BlockArrays {
   BlockArrays(const Block& block, std::span<const double> duration_us_, std::span<const double> delay_us_)
       : lane(block.lane_codes().data()),
@@ -39,9 +39,12 @@ struct BlockArrays {
   const double* delay_us;
 };
 
-// Tasks first .. end of one block on `kRanks` ranks at once. The times of rank r begin at times + r * stride;
-// its lanes are lane_free[lane * kRanks + r]. Several ranks per task keep the processor busy while one rank's
-// chain of waits goes on, and the block is read once for all of them.
+// Computes start and end of tasks first .. end - 1 of one block, for kRanks ranks of a class at once. A task
+// starts at the latest of the time its lane is free and, for each incoming edge, source time + delay.
+//
+// The times of rank r begin at times + r * stride. The state of its lanes is lane_free[lane * kRanks + r].
+// Several ranks per task hide the latency of the dependency chain of one rank, and the block is read from
+// memory only once for all of them.
 template <std::size_t kRanks>
 void sweep_tasks(const BlockArrays& block, std::uint32_t first, std::uint32_t end, double* times,
                  std::size_t stride, double* lane_free) {
@@ -169,7 +172,8 @@ std::size_t Plan::memory_bytes() const {
          bytes(first_member_) + bytes(members_);
 }
 
-// Lays out `timeline` and sets every rank to its start.
+// Sizes the arrays of `timeline` for the classes of the plan and sets every rank to its start offset. The
+// first interval of every rank contains its start offset (see TimelineLayout).
 Status Plan::prepare(const SimulateOptions& options, Timeline& timeline) const {
   const auto& classes = layout_->rank_classes;
   timeline.unfolded_ = options.unfold;
@@ -230,7 +234,7 @@ Status Plan::prepare(const SimulateOptions& options, Timeline& timeline) const {
 
 namespace detail {
 
-// One run of a Plan.
+// One run of a Plan over one set of costs: executes the steps of the ExecutionOrder.
 class Sweep {
  public:
   Sweep(const Plan& plan, const Costs& costs, Timeline& timeline)
@@ -248,7 +252,8 @@ class Sweep {
   }
 
   void run() {
-    constexpr std::size_t kLookUp = 4096;  // from time to time: does somebody want this to end?
+    // Number of order steps between two checks whether the caller has asked to stop.
+    constexpr std::size_t kLookUp = 4096;
     for (std::size_t i = 0; i < plan_.order_.steps.size(); ++i) {
       const OrderStep& step = plan_.order_.steps[i];
       switch (step.kind) {
@@ -261,13 +266,16 @@ class Sweep {
   }
 
  private:
+  // Ranks computed together by sweep_tasks.
   static constexpr std::size_t kTile = 8;
 
-  // Times of a rank: doubles, two for each interval of TimelineLayout.
+  // First of the times of a rank: two doubles per interval of TimelineLayout.
   double* rank_times(std::uint32_t c, std::size_t rank) const {
     return times_ + 2 * (places_[c].first_interval + rank * layout_.rank_classes[c].intervals_per_rank);
   }
 
+  // Sets an in-port of an instance: time of the moment that wrote its slot + delay of the out-port, or the
+  // start offset of the rank if no earlier instance wrote the slot.
   void fill(const detail::TimelineLayout::Instance& instance, std::uint32_t c, const PortSource& source,
             std::size_t port, double* rank) const {
     double& value = rank[2 * (instance.first_interval + instance.task_count) + port];
@@ -279,12 +287,14 @@ class Sweep {
     }
   }
 
+  // Sources of the in-ports of an instance, numbered over all classes.
   std::span<const PortSource> ports_of(std::size_t instance) const {
     const auto& first = plan_.order_.first_port;
     return std::span{plan_.order_.port_sources}.subspan(first[instance],
                                                         first[instance + 1] - first[instance]);
   }
 
+  // Step fill_port: one in-port of one instance, on all ranks of the class.
   void fill_port(const OrderStep& step) const {
     const std::uint32_t c = step.rank_class;
     const std::size_t flat = layout_.rank_classes[c].first_instance + step.instance;
@@ -293,6 +303,8 @@ class Sweep {
       fill(layout_.instances[flat], c, source, step.first, rank_times(c, r));
   }
 
+  // Step sweep: a range of tasks of one instance, on all ranks of the class. Ranks are taken in tiles of 8,
+  // then 4, then one by one.
   void sweep(const OrderStep& step) {
     const std::size_t copies = places_[step.rank_class].copies;
     std::size_t rank = 0;
@@ -301,6 +313,7 @@ class Sweep {
     for (; rank < copies; ++rank) sweep_ranks<1>(step, rank);
   }
 
+  // Copies lane states in, computes the tasks on kRanks neighbouring ranks, and copies the lane states back.
   template <std::size_t kRanks>
   void sweep_ranks(const OrderStep& step, std::size_t rank) {
     const std::uint32_t c = step.rank_class;
@@ -311,8 +324,8 @@ class Sweep {
     const std::size_t stride = 2 * rank_class.intervals_per_rank;
     double* times = rank_times(c, rank);
 
-    // The block's lanes side by side for all ranks of the tile; one rank on its own class lanes needs no
-    // copy.
+    // Lane states are interleaved for the ranks of a tile: [lane of the block, rank]. A single rank with an
+    // identity lane mapping works directly on the states of its class.
     double* state = lane_free_ + places_[c].first_lane + rank * rank_class.lane_count;
     const Plan::Lanes& bound = plan_.lanes_[flat];
     const std::uint16_t* lane_map = plan_.bound_lanes_.data() + bound.first;
@@ -335,16 +348,20 @@ class Sweep {
     }
   }
 
+  // Start of a member's collective task on one rank: its arrival.
   double arrival(const Plan::Member& member, std::size_t rank) const {
     return rank_times(member.rank_class, rank)[2 * member.interval];
   }
+  // Latest arrival over all ranks of the member's class.
   double last_arrival(const Plan::Member& member) const {
     double last = arrival(member, 0);
     for (std::size_t r = 1; r < places_[member.rank_class].copies; ++r)
       last = std::max(last, arrival(member, r));
     return last;
   }
-  // The collective ran last on its lane: nobody follows before this end is known.
+  // Ends the collective task at `transfer_us` + its duration and frees the lane at that time. Writing the
+  // lane is correct although later steps ran in between: the order lets no task run on this lane before the
+  // end is known.
   void leave(const Plan::Member& member, std::size_t rank, double transfer_us) const {
     const double end = transfer_us + costs_.duration_us(BlockId{std::size_t{member.block}})[member.task];
     rank_times(member.rank_class, rank)[2 * member.interval + 1] = end;
@@ -352,13 +369,14 @@ class Sweep {
                rank * layout_.rank_classes[member.rank_class].lane_count + member.lane] = end;
   }
 
+  // Step complete: all members of a collective, or one non-root member of a rooted one, leave it.
   void complete(const OrderStep& step) const {
     const Collective& collective = plan_.program_->collectives()[step.collective];
     const std::span<const Plan::Member> members{
         plan_.members_.data() + plan_.first_member_[step.collective],
         plan_.members_.data() + plan_.first_member_[step.collective + 1]};
     const bool aligned = collective.grouping == CollectiveGrouping::aligned;
-    // Groups of ranks that meet: one, or one for each rank number.
+    // Number of groups of ranks that communicate. Aligned: one per rank number of the class. Spanning: one.
     const std::size_t groups = aligned ? places_[members[0].rank_class].copies : 1;
     for (std::size_t g = 0; g < groups; ++g) {
       const auto last = [&](const Plan::Member& m) { return aligned ? arrival(m, g) : last_arrival(m); };
@@ -367,6 +385,8 @@ class Sweep {
         for (std::size_t r = first; r < end; ++r) leave(m, r, transfer(r));
       };
       if (collective.kind == CollectiveKind::rooted_from) {
+        // A receiver of a rooted collective waits for its own arrival and for the root, but not for other
+        // receivers.
         const Plan::Member& member = members[step.member];
         const double root = last(members[collective.root]);
         all_leave(member, [&](std::size_t r) { return std::max(arrival(member, r), root); });

@@ -29,13 +29,16 @@ std::span<const double> ScenarioEnds::lane_free_us(std::size_t scenario, RankCla
 
 namespace detail {
 
-// Several scenarios of a Plan at once. A time, a duration or a delay of scenario s lies s behind that of the
-// first, so that each task is the same few instructions on vectors. The arithmetic is that of Sweep.
+// Computes kWidth scenarios of a Plan at once. Every time, duration and delay is an array of kWidth
+// neighbouring values, one per scenario, so that each task is a few vector instructions. The arithmetic and
+// its order are those of Sweep, therefore the results have the same bits.
+//
+// Ranks are always folded: one representative rank per class.
 template <std::size_t kWidth>
 class ScenarioSweep {
  public:
-  // `first_interval`, `first_lane`: [class], one more at the end. `times`: 2 * kWidth for each interval of all
-  // classes.
+  // `first_interval`, `first_lane`: [class], one more at the end. `times`: 2 * kWidth doubles for each
+  // interval of all classes, owned by the caller.
   ScenarioSweep(const Plan& plan, std::span<const std::size_t> first_interval,
                 std::span<const std::size_t> first_lane, const ScenarioOptions& options, double* times)
       : plan_(plan),
@@ -52,7 +55,8 @@ class ScenarioSweep {
     }
   }
 
-  // kWidth scenarios; writes [scenario, lane of all classes] and [scenario, watched moment].
+  // Computes exactly kWidth scenarios. Writes `lane_free` as [scenario, lane of all classes] and `watched` as
+  // [scenario, watched moment].
   void run(std::span<const Costs> scenarios, std::span<double> lane_free, std::span<double> watched) {
     take(scenarios);
     for (std::size_t c = 0; c < layout_.rank_classes.size(); ++c) {
@@ -83,6 +87,7 @@ class ScenarioSweep {
   }
 
  private:
+  // Arrays of one block: the structure is shared, durations and delays are stored per scenario.
   struct BlockOfScenarios {
     const std::uint16_t* lane;
     const std::uint32_t* first_edge;
@@ -90,6 +95,7 @@ class ScenarioSweep {
     std::vector<double> duration_us, delay_us;  // [task or edge, scenario]
   };
 
+  // Copies the costs of the scenarios, transposed to [task or edge, scenario].
   void take(std::span<const Costs> scenarios) {
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
       for (std::size_t s = 0; s < kWidth; ++s) {
@@ -110,6 +116,7 @@ class ScenarioSweep {
     return layout_.rank_classes[step.rank_class].first_instance + step.instance;
   }
 
+  // Sets one in-port: see Sweep::fill.
   void fill(std::uint32_t c, std::size_t flat, std::size_t port) const {
     const PortSource& source = plan_.order_.port_sources[plan_.order_.first_port[flat] + port];
     double* value =
@@ -136,6 +143,8 @@ class ScenarioSweep {
                 lane_free_.data() + kWidth * first_lane_[c]);
   }
 
+  // Computes start and end of tasks first .. end - 1, as sweep_tasks of engine.cpp but over scenarios instead
+  // of ranks.
   static void sweep_tasks(const BlockOfScenarios& block, std::uint32_t first, std::uint32_t end,
                           double* times, const std::uint16_t* lane_map, double* lane_free) {
     if (first == end) return;
@@ -169,7 +178,8 @@ class ScenarioSweep {
     return rank_times(member.rank_class) + 2 * kWidth * member.interval;
   }
 
-  // Ranks of a class do the same, so each member class has one arrival whatever its grouping.
+  // Completes a collective. Ranks of a class are identical here, so each member class has a single arrival
+  // and the grouping (aligned or spanning) does not matter.
   void complete(const OrderStep& step) {
     const Collective& collective = plan_.program_->collectives()[step.collective];
     const std::span<const Plan::Member> members{
@@ -192,6 +202,7 @@ class ScenarioSweep {
     for (const Plan::Member& m : members) leave(m, transfer);
   }
 
+  // Ends the member's collective task at `transfer` + its duration and frees its lane.
   void leave(const Plan::Member& member, const double* transfer) {
     const double* duration = blocks_[member.block].duration_us.data() + kWidth * member.task;
     double* end = member_times(member) + kWidth;
@@ -215,6 +226,8 @@ class ScenarioSweep {
 
 namespace {
 
+// Errors: a wrong number of start offsets, a negative or non-finite offset, a watched moment of a task that
+// does not exist.
 Status check_options(const Program& program, const ScenarioOptions& options) {
   const std::size_t classes = program.rank_classes().size();
   if (!options.start_offset_us.empty() && options.start_offset_us.size() != classes) {
@@ -257,11 +270,12 @@ Result<ScenarioEnds> Plan::simulate(std::span<const Costs> scenarios, const Scen
     first_interval.push_back(next);
     ends.first_lane_.push_back(ends.first_lane_.back() + rank_class.lane_count);
   }
+  // Fewer than eight scenarios run one by one: a partly filled tile would cost as much as a full one.
   const std::size_t width = scenarios.size() < kTile ? 1 : kTile;
   const std::size_t most = options.max_bytes / (sizeof(Interval) * width);
   detail::IntervalStore times;
   if (!fits || first_interval.back() > most || !times.resize(first_interval.back() * width)) {
-    return Error{"too many tasks for parallel scenarios"}
+    return Error{"too many tasks for scenarios side by side"}
         .found(fmt::format("{} tasks, {} scenarios at once", program_->expanded_task_count(), width))
         .expected(
             fmt::format("times of at most {:.3g} GiB", static_cast<double>(options.max_bytes) / 1073741824.0))

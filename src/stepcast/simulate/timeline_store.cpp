@@ -12,6 +12,7 @@
 namespace stepcast::detail {
 namespace {
 
+// Size of a huge page on x86-64 and most arm64 systems: 2 MiB.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 }  // namespace
@@ -32,13 +33,14 @@ IntervalStore::IntervalStore(const IntervalStore& other) { *this = other; }
 
 IntervalStore& IntervalStore::operator=(const IntervalStore& other) {
   if (this == &other) return *this;
-  if (!resize(other.size_)) throw std::bad_alloc{};  // as copying any container
+  if (!resize(other.size_)) throw std::bad_alloc{};  // copying a container throws when memory runs out
   if (size_ > 0) std::memcpy(data_, other.data_, size_ * sizeof(Interval));
   return *this;
 }
 
 IntervalStore::~IntervalStore() { std::free(data_); }
 
+// Allocates in whole huge pages from two pages on, otherwise in whole cache lines of 64 bytes.
 bool IntervalStore::resize(std::size_t count) {
   if (count > capacity_) {
     std::free(std::exchange(data_, nullptr));
@@ -50,7 +52,7 @@ bool IntervalStore::resize(std::size_t count) {
     if (memory == nullptr) return false;
 #ifdef __linux__
     if (huge)
-      madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: whether it is granted changes nothing but the time
+      madvise(memory, bytes, MADV_HUGEPAGE);  // a hint only: the result affects speed, not correctness
 #endif
     data_ = static_cast<Interval*>(memory);
     capacity_ = bytes / sizeof(Interval);
