@@ -342,6 +342,57 @@ TEST(EmbeddedJson, IsReadBackAsTheSameForecast) {
   EXPECT_EQ(forecast_json(*back), forecast_json(forecast));
 }
 
+TEST(BarChart, DrawsEqualBarsOnceIfThereAreMany) {
+  BarChart chart{.unit = "ms"};
+  for (int rank = 0; rank < 32; ++rank)
+    chart.bars.push_back(
+        {.label = fmt::format("rank {}", rank), .parts = {{"c-accent", "step", 10}}, .note = "10 ms"});
+  EXPECT_THAT(bar_chart(chart).str(), HasSubstr(">rank 31</text>"));
+  for (const double length : {12, 10})
+    chart.bars.push_back({.label = fmt::format("rank {}", chart.bars.size()),
+                          .parts = {{"c-accent", "step", length}},
+                          .note = fmt::format("{} ms", length)});
+  const std::string grouped = bar_chart(chart).str();
+  EXPECT_EQ(html_problem(grouped), "");
+  EXPECT_THAT(grouped, HasSubstr(">ranks 0-31, 33</text>"));
+  EXPECT_THAT(grouped, HasSubstr("10 ms, 33 equal"));
+  EXPECT_THAT(grouped, HasSubstr("<summary>All 34 bars</summary>"));
+  EXPECT_EQ(count(grouped, "<rect"), 2U + 34U);
+}
+
+TEST(WaterfallChart, HasPointsInsteadOfBarsOnAnAxisWithoutZero) {
+  WaterfallChart chart{.from_name = "A", .to_name = "B", .from = 2200, .to = 2300};
+  EXPECT_EQ(count(waterfall_chart(chart).str(), "<circle"), 2U);
+  EXPECT_EQ(count(waterfall_chart(chart).str(), "<rect"), 1U);
+  chart.to = 5000;
+  EXPECT_EQ(count(waterfall_chart(chart).str(), "<circle"), 0U);
+  EXPECT_EQ(count(waterfall_chart(chart).str(), "<rect"), 3U);
+}
+
+TEST(ReportPages, ManySectionsAreListed) {
+  ReportDocument document{.title = "Sections"};
+  for (const char* title : {"a", "b", "c", "d", "e"}) document.add(title, {ReportText{"text"}});
+  EXPECT_THAT(report_html(document), Not(HasSubstr("<nav")));
+  document.add("f", {ReportText{"text"}}).folded = true;
+  EXPECT_THAT(report_html(document), HasSubstr("<a href=\"#section-6\">f</a>"));
+  EXPECT_THAT(report_html(document),
+              HasSubstr("<summary>f</summary><div class=\"blocks\" id=\"section-6\">"));
+  EXPECT_THAT(report_fragment(document), Not(HasSubstr("<nav")));
+}
+
+TEST(ReportPages, PartOfAListSaysSo) {
+  ReportTable table{"item_name<"};
+  table.row({"a"});
+  table.of = 1234;
+  table.caption = "The rest is in the JSON.";
+  ReportDocument document{.title = "Part"};
+  document.add("Items", {std::move(table)});
+  const std::string page = report_html(document);
+  EXPECT_EQ(html_problem(page), "");
+  EXPECT_THAT(page, HasSubstr("1 of 1,234 shown. The rest is in the JSON."));
+  EXPECT_THAT(page, HasSubstr(">item_<wbr/>name</th>"));
+}
+
 TEST(TickText, HasThousandsSeparatorsAndNoExponents) {
   EXPECT_EQ(tick_text(0), "0");
   EXPECT_EQ(tick_text(0.25), "0.25");
