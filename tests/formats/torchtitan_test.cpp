@@ -199,7 +199,7 @@ TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nsequence = 3\n"),
               AllOf(HasSubstr("job.toml: line 4: training.sequence: unknown key")));
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[unheard]\na = 3\n"), HasSubstr("unheard: unknown key"));
-  EXPECT_THAT(message_of("[model]\nflavor = '9B'\n"), HasSubstr("no model `llama3` of flavor `9B`"));
+  EXPECT_THAT(message_of("[model]\nflavor = '9B'\n"), HasSubstr("unknown model `llama3` of flavor `9B`"));
   EXPECT_THAT(message_of("[training]\nseq_len = 3\n"), HasSubstr("[model] is missing"));
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[optimizer]\nimplementation = 'magic'\n"),
               HasSubstr("optimizer.implementation: found `magic`, expected for-loop, foreach or fused"));
