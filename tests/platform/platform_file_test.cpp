@@ -627,7 +627,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"knots.time_us", "found 0"}},
         BadFile{"more sizes than times",
                 with_curve(R"(, "knots": {"message_bytes": [8, 9], "time_us": [1]})"),
-                {"1 times", "2 sizes"}},
+                {"1 times", "2 in total"}},
         BadFile{"formula without name",
                 with_curve(R"(, "improved": {"parameters": {"a": 1}})"),
                 {"improved.form"}},
