@@ -149,7 +149,7 @@ TEST(LoggedTimes, AreRefusedWhereTokensPerSecondContradictThem) {
   work.n_gpus = 2;
   const LoggedTimes t = times_of(text, work);
   EXPECT_THAT(t.why_no_time, HasSubstr("the lines give 2.0 ms per step, but their tokens per second"));
-  EXPECT_THAT(t.why_no_time, HasSubstr("make 2000.0 ms"));
+  EXPECT_THAT(t.why_no_time, HasSubstr("give 2000.0 ms"));
   EXPECT_EQ(t.median_ms, 0);
   work.is_assumed = true;
   EXPECT_DOUBLE_EQ(times_of(text, work).median_ms, 2);

@@ -95,7 +95,7 @@ TEST(JobPool, ReadsJobsAndSaysWhatIsWrong) {
       {"", "[[job]]"},
       {"job = 3\n", "[[job]]"},
       {job, "tokens and steps"},
-      {job + "tokens = 1\nsteps = 2\n", "say the same"},
+      {job + "tokens = 1\nsteps = 2\n", "contradict each other"},
       {job + "steps = 2\n", "gbs and seq"},
       {job + "tokens = -1\n", "above 0"},
       {job + "tokens = 1\nweight = 0\n", "weight"},

@@ -112,7 +112,7 @@ TEST(PredictTrace, TheBandIsAtLeastAsWideAsTheReplayIsOff) {
   EXPECT_GE(p->step.p90.value(), p->base.measured_us);
   EXPECT_NE(p->step.source, EstimateSource::measured);
   ASSERT_TRUE(p->base.warning);
-  EXPECT_THAT(*p->base.warning, HasSubstr("far off"));
+  EXPECT_THAT(*p->base.warning, HasSubstr("differ much"));
   TracePredictionOptions faster;
   faster.assumptions.host_factor = 0.5;
   const Result<TracePrediction> changed = predict_recorded(replayed_too_short(0.2 * length_us), faster);

@@ -54,7 +54,7 @@ TEST(LargestBatch, IsTheLargestDivisorThatFits) {
   for (std::int64_t next = best + 1; next <= 60; ++next)
     EXPECT_FALSE(60 % next == 0 && fits(r, next, 240)) << next;
   EXPECT_THAT(r.notes.back(), HasSubstr("largest micro-batch that fits: "));
-  EXPECT_THAT(r.notes.back(), HasSubstr(" too many (weights "));
+  EXPECT_THAT(r.notes.back(), HasSubstr(" too much (weights "));
 }
 
 TEST(LargestBatch, AddsUpNoGradientsWhereTheBatchIsWanted) {
