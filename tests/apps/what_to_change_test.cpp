@@ -42,7 +42,7 @@ TEST(WhatToChange, NamesTheLayoutThatPlanFinds) {
   EXPECT_EQ(first.certainty, "clear");
   EXPECT_EQ(first.n_gpus, 64U);
   EXPECT_THAT(asked.what_to_change->sentence,
-              HasSubstr("` the step takes " + ms_text(first.saved_ms) + " ms less"));
+              HasSubstr("` the step takes " + duration_text(first.saved_ms) + " less"));
 }
 
 TEST(WhatToChange, OneFlagIsNamedByItself) {

@@ -349,7 +349,7 @@ TEST(LayoutSpace, DealsOutLayersThatDivideIntoNoNumberOfChunks) {
 TEST(LayoutSpace, NamesHybridShardingOverMoreNodesThanThereAre) {
   PlanRequest request = request_of("llama-3-8b", 16, 64);
   request.restrictions.shardings = {{Sharding::zero3, 99}};
-  EXPECT_THAT(plan_layouts(request, platform()), test::FailsWith("`hybrid:99`, where 16 GPUs are 2 nodes"));
+  EXPECT_THAT(plan_layouts(request, platform()), test::FailsWith("`hybrid:99`, but 16 GPUs are 2 nodes"));
 }
 
 TEST(LayoutSearch, SaysByHowMuchALayoutIsTooLargeAndWhatCuresIt) {

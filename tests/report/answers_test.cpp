@@ -40,7 +40,7 @@ const JsonValue* at(const JsonValue& json, std::string_view path) {
   return value == nullptr || dot == std::string_view::npos ? value : at(*value, path.substr(dot + 1));
 }
 
-// Whether "1,234.5 ms" is how 1234.52 is shown: rounded to the decimals that it has.
+// Whether "1,234.5" is how 1234.52 is shown: rounded to the decimals that it has. A time in milliseconds may be shown in s or us.
 bool shows(std::string_view text, double number) {
   std::string digits;
   double unit = 1;
@@ -50,7 +50,8 @@ bool shows(std::string_view text, double number) {
   if (const std::size_t point = digits.find('.'); point != std::string::npos) {
     unit = std::pow(10.0, -static_cast<double>(digits.size() - point - 1));
   }
-  return std::abs(std::stod(digits) - number) <= 0.5001 * unit;
+  const double scale = text.ends_with(" s") ? 1e-3 : text.ends_with(" us") ? 1e3 : 1;
+  return std::abs(std::stod(digits) - scale * number) <= 0.5001 * unit;
 }
 
 // How many numbers of the document were held to the members of the JSON that they show.
