@@ -130,7 +130,7 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
         behind_us <=
         uncertain_difference_us(*step, run.prediction, experts ? DifferenceOf::experts : DifferenceOf::dense);
     verdict.change =
-        fmt::format("{}; {:.1f} GiB to spare",
+        fmt::format("{}; {:.1f} GiB headroom",
                     difference(point_of(measured.layout, platform.node.gpus_per_node), ranked->point),
                     memory.margin().value() / kGiB);
   }

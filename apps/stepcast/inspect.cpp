@@ -421,7 +421,7 @@ Verb inspect_verb() {
                 ->check(CLI::Range(1, 1 << 30));
             app.add_option("--tables", options->tables,
                            "indices: CSV file of the tables, for their names and rows");
-            app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
+            app.add_flag("--tf32", options->tf32, "fp32 GEMMs ran on TF32 units")->needs(operations);
             return [options] { return run_inspect(*options); };
           }};
 }

@@ -186,7 +186,7 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
   app.get_option("--generate")->excludes("--tables")->excludes("--indices");
   flags.add("--save-tables", &o.save_tables, "write the tables as a CSV file", {.is_output = true});
   flags.add("--model", &r.model, "preset or file of a recommendation model", {.shows_default = true});
-  flags.add("--gpus", &r.n_gpus, "GPUs in all", {.range = {{1, 65536}}, .required = true});
+  flags.add("--gpus", &r.n_gpus, "total number of GPUs", {.range = {{1, 65536}}, .required = true});
   flags.add("--platform", &r.platform, "name of a shipped platform, or a platform file",
             {.shows_default = true});
   flags.add("--gpus-per-node", &r.gpus_per_node, "GPUs per node, if different from the platform",

@@ -88,7 +88,7 @@ Verb lab_predict_verb() {
         JobSettings& settings = options->step.request.job.settings;
         app.add_option("--model", options->step.request.job.model,
                        "name of a preset, or a Hugging Face config.json");
-        app.add_option("--gpus", options->step.request.job.n_gpus, "GPUs in all")->check(above_zero);
+        app.add_option("--gpus", options->step.request.job.n_gpus, "total number of GPUs")->check(above_zero);
         app.add_option("--tp", settings.tensor, "tensor parallel degree");
         app.add_option("--pp", settings.pipeline, "pipeline parallel degree");
         app.add_option("--mbs", settings.micro_batch_sequences, "sequences per micro-batch")

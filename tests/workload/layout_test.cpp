@@ -122,7 +122,7 @@ TEST(Layout, ChunksFollowTheModel) {
               ElementsAre(StageChunk{0, 0, 0, 7}, StageChunk{1, 0, 7, 8}, StageChunk{2, 0, 15, 8},
                           StageChunk{3, 0, 23, 7}));
   layout.pipeline.layers_per_stage = {7, 8, 8, 8};
-  EXPECT_THAT(message_of(layout), AllOf(HasSubstr("31 layers in all"), HasSubstr("n_layers 30")));
+  EXPECT_THAT(message_of(layout), AllOf(HasSubstr("31 layers in total"), HasSubstr("n_layers 30")));
   layout.pipeline.layers_per_stage = {15, 15};
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("2 entries"), HasSubstr("= 4")));
   layout.pipeline.layers_per_stage = {10, 10, 10, 0};  // the loss alone

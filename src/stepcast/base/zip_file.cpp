@@ -264,7 +264,7 @@ struct ZipMember::Impl {
     }
     produced += n;
     if (produced == member.size && crc != member.crc)
-      return error().found("a wrong checksum").expected("an undamaged file").advice("copy it anew");
+      return error().found("a wrong checksum").expected("an undamaged file").advice("copy it again");
     return Ok{};
   }
 };

@@ -106,7 +106,7 @@ std::string memory(const Forecast& f) {
       "\nMemory: {}; {} GiB of {} GiB on {}, {} GiB {}\n  (weights {}, gradients {}, optimizer {}, "
       "activations {}, working {}, buffers and reserve {})\n",
       m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), memory_owner(f, m.worst_stage),
-      gib(std::abs(m.margin_GiB)), m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB),
+      gib(std::abs(m.margin_GiB)), m.margin_GiB < 0 ? "missing" : "headroom", gib(s.weights_GiB),
       gib(s.gradients_GiB), gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
       gib(s.communication_GiB + s.reserve_GiB));
   if (s.allocated_GiB && s.reserved_GiB)

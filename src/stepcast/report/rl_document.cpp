@@ -130,7 +130,7 @@ ReportTable rl_memory_table(const RlMemory& m) {
   row("gradients", 0, m.gradients_GiB);
   row("optimizer", 0, m.optimizer_GiB);
   row("activations", 0, m.activations_GiB);
-  row("in all", m.generation_weights_GiB + m.kv_cache_GiB, m.training_peak_GiB);
+  row("total", m.generation_weights_GiB + m.kv_cache_GiB, m.training_peak_GiB);
   row("room", m.generation_weights_GiB + m.kv_cache_room_GiB, m.available_GiB);
   return table;
 }

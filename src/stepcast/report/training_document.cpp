@@ -28,7 +28,7 @@ double cost_of(const TrainingOption& o) { return o.price.value_or(o.gpu_hours); 
 std::string summary_of(const TrainingOption& o) {
   return fmt::format("{} x {}: {} days (p90 {}), {} {}", gpus_of(o), o.platform, table_amount(o.days, 1),
                      table_amount(o.days_p90, 1), table_amount(cost_of(o), 0),
-                     o.price ? "in all" : "GPU-hours");
+                     o.price ? "in total" : "GPU-hours");
 }
 
 // Whether an option is one of the recommended ones.

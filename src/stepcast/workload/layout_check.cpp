@@ -261,7 +261,7 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
     sum = std::accumulate(layout.pipeline.layers_per_stage.begin(), layout.pipeline.layers_per_stage.end(),
                           std::int64_t{0});
     return Error::at("", "layers_per_stage")
-        .found(fmt::format("{} layers in all", sum))
+        .found(fmt::format("{} layers in total", sum))
         .expected(fmt::format("n_layers {}", model.n_layers));
   }
   return Ok{};
