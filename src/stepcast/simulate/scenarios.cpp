@@ -275,7 +275,7 @@ Result<ScenarioEnds> Plan::simulate(std::span<const Costs> scenarios, const Scen
   const std::size_t most = options.max_bytes / (sizeof(Interval) * width);
   detail::IntervalStore times;
   if (!fits || first_interval.back() > most || !times.resize(first_interval.back() * width)) {
-    return Error{"too many tasks for scenarios side by side"}
+    return Error{"too many tasks for parallel scenarios"}
         .found(fmt::format("{} tasks, {} scenarios at once", program_->expanded_task_count(), width))
         .expected(
             fmt::format("times of at most {:.3g} GiB", static_cast<double>(options.max_bytes) / 1073741824.0))
