@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -131,11 +133,11 @@ def test_starts_and_ends_in_one_line(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         for words in (["--port", str(taken.getsockname()[1])], ["--host", "no.such.host.invalid"], [str(tmp_path / "gone")]):
-            done = subprocess.run([PROGRAM, "serve", *words], capture_output=True, text=True, env=environment, timeout=60)
+            done = subprocess.run([sys.executable, "-m", "stepcast", "serve", *words], capture_output=True, text=True, env=environment, timeout=60)
             assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
             assert done.stderr.startswith("stepcast: error: ") and not any(tmp_path.iterdir())
-    with subprocess.Popen([PROGRAM, "serve", "--port", "0", "--host", "0.0.0.0"], stdout=subprocess.PIPE, text=True, env=environment) as running:
-        addresses = [line for line in iter(running.stdout.readline, "Ctrl-C ends it.\n")]
+    with subprocess.Popen([sys.executable, "-m", "stepcast", "serve", "--port", "0", "--host", "0.0.0.0"], stdout=subprocess.PIPE, text=True, env=environment) as running:
+        addresses = list(itertools.takewhile(lambda line: line != "Ctrl-C ends it.\n", running.stdout))
         assert any("127.0.0.1" in line for line in addresses) and not any("0.0.0.0" in line for line in addresses)
         with urllib.request.urlopen(addresses[0].strip(), timeout=60) as page:
             assert page.status == 200
