@@ -433,8 +433,8 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(self, host, port, folders):
+        self.questions = Questions(folders)  # first: server_close(), also after a failure to bind, closes it
         super().__init__((host, port), Handler)
-        self.questions = Questions(folders)
         self.token = secrets.token_urlsafe(16)
         port = self.server_address[1]
         addresses = addresses_at(host)
