@@ -26,10 +26,10 @@ def run(program, *words):
 
 def type_of_flag(token):
     """Of the token behind a flag in the help: "INT ...", "TEXT:{on,off}", "" for a switch."""
-    if not token:
+    if not token or token.startswith(("Needs:", "Excludes:")):
         return "bool"
-    many = token.endswith("...")
-    kind = re.split(r"[:=\s]", token.removesuffix("..."))[0]
+    many = "..." in token
+    kind = re.split(r"[:=\s]", token)[0]
     one = {"INT": "int", "UINT": "int", "FLOAT": "Number", "FILE": "Path"}.get(kind, "Text")
     if "|" in kind and one == "Text" and "INT" in kind:
         one = "Union[int, str]"
@@ -40,7 +40,7 @@ def flags_of(program, verb):
     """Name of a keyword -> its type, in the order of the help."""
     found = {}
     for line in run(program, verb, "--help-all").splitlines():
-        match = re.match(r"  ((?:-\w,)?--[\w,-]+)(?: ((?:[A-Z]|\d\||full\|)\S*(?: \.\.\.)?))?(?:\s{2,}|$)", line)
+        match = re.match(r"  ((?:-\w,)?--[\w,-]+)(?: (\S.*?))?(?:\s{2,}|$)", line)
         for flag in match.group(1).split(",") if match else []:
             if flag.startswith("--"):
                 found[flag[2:]] = type_of_flag(match.group(2) or "")

@@ -98,6 +98,7 @@ class PredictFlags(TypedDict, total=False):
     links_of: Text
     rank_platform: Union[Text, Iterable[Text]]
     all_steps: bool
+    scenarios: int
     seed: int
     jitter: Union[Text, Iterable[Text]]
     what_if: Union[Text, Iterable[Text]]
@@ -111,6 +112,7 @@ class PredictFlags(TypedDict, total=False):
     require_fit: bool
     timeline: Path
     chakra: Text
+    per_rank: bool
     sensitivity: bool
     report: Path
     train_tokens: Number
@@ -127,8 +129,6 @@ class PredictFlags(TypedDict, total=False):
     recompute_granularity: Text
     sequence_parallel: bool
     optimizer_cpu_offload: bool
-    scenarios: Value
-    per_rank: Value
     num_layers: Value
     encoder_num_layers: Value
     decoder_num_layers: Value
@@ -324,6 +324,7 @@ class PlanFlags(TypedDict, total=False):
     gpus: Union[Text, Iterable[Text]]
     platform: Union[Text, Iterable[Text]]
     zone: Union[Text, Iterable[Text]]
+    gpus_per_node: int
     framework: Text
     framework_date: Text
     gbs: int
@@ -376,6 +377,7 @@ class PlanFlags(TypedDict, total=False):
     reward_model: Text
     objective: Text
     jitter: Union[Text, Iterable[Text]]
+    top: int
     why: bool
     csv: Path
     threads: int
@@ -383,8 +385,15 @@ class PlanFlags(TypedDict, total=False):
 
 
 class ShardFlags(TypedDict, total=False):
+    tables: Text
+    indices: Text
+    generate: Text
     save_tables: Path
+    gpus: int
     platform: Text
+    gpus_per_node: int
+    gbs: int
+    global_batch_size: int
     stack: Text
     release: Text
     round: Text
@@ -414,6 +423,7 @@ class ReplayFlags(TypedDict, total=False):
     own_delays: bool
     smallest_handoff: bool
     all_steps: bool
+    scenarios: int
     seed: int
     jitter: Union[Text, Iterable[Text]]
     samples_per_step: Number
@@ -431,7 +441,10 @@ class InspectFlags(TypedDict, total=False):
     ranks: Text
     ranks_from: Text
     operations: bool
+    profiler_trace: Text
+    batch: int
     tables: Text
+    tf32: bool
 
 
 class CompareFlags(TypedDict, total=False):
@@ -441,10 +454,13 @@ class CompareFlags(TypedDict, total=False):
 
 
 class DryrunFlags(TypedDict, total=False):
+    gpus: int
     platform: Text
     output: Path
     at: int
     timeout: Number
     keep_going: bool
+    eager: bool
+    compiled: bool
     guess: Text
     what_if: Union[Text, Iterable[Text]]
