@@ -9,7 +9,7 @@
 namespace stepcast {
 
 // The answer as a document.
-[[nodiscard]] ReportDocument rl_document(const RlForecast& answer);
+[[nodiscard]] ReportDocument rl_document(const RlForecast& f);
 // The answer as JSON, stepcast.rl_forecast/1 (docs/schemas/rl_forecast.json, docs/json.md), and its schema.
 [[nodiscard]] std::string rl_json(const RlForecast& answer);
 [[nodiscard]] std::string rl_schema();
