@@ -12,6 +12,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python/stepcast"))  # the package itself needs a build
+from _help import options_of  # noqa: E402
+
 FLAGS = ROOT / "python/stepcast/_flags.py"
 VERBS = {"predict": "Predict", "plan": "Plan", "shard": "Shard", "replay": "Replay", "inspect": "Inspect", "compare": "Compare",
          "dryrun": "Dryrun"}
@@ -26,7 +29,7 @@ def run(program, *words):
 
 def type_of_flag(token):
     """Of the token behind a flag in the help: "INT ...", "TEXT:{on,off}", "" for a switch."""
-    if not token or token.startswith(("Needs:", "Excludes:")):
+    if not token:
         return "bool"
     many = "..." in token
     kind = re.split(r"[:=\s]", token)[0]
@@ -38,13 +41,8 @@ def type_of_flag(token):
 
 def flags_of(program, verb):
     """Name of a keyword -> its type, in the order of the help."""
-    found = {}
-    for line in run(program, verb, "--help-all").splitlines():
-        match = re.match(r"  ((?:-\w,)?--[\w,-]+)(?: (\S.*?))?(?:\s{2,}|$)", line)
-        for flag in match.group(1).split(",") if match else []:
-            if flag.startswith("--"):
-                found[flag[2:]] = type_of_flag(match.group(2) or "")
-    return found
+    return {name[2:]: type_of_flag(option["value"]) for option in options_of(run(program, verb, "--help-all"))
+            for name in option["names"]}
 
 
 def megatron_flags(program):

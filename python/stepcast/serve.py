@@ -32,6 +32,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from stepcast import _stepcast
+from stepcast._help import options_of
 from stepcast._verbs import _words
 
 VERBS = ("predict", "plan", "shard", "replay", "compare", "inspect", "models", "platforms")
@@ -53,21 +54,6 @@ class Refused(Exception):
     def __init__(self, status, why):
         super().__init__(why)
         self.status = status
-
-
-def options_of(help_text):
-    """The flags that `stepcast VERB --help-all` lists: names (the first is the usual one), the kind of value (empty for a switch), and
-    the allowed values where the help lists them, as `TEXT:{on,off}` or as `sequence parallelism: on, off`."""
-    found = []
-    for line in re.sub(r"\n {12,}", "  ", help_text).splitlines():
-        match = re.match(r"  (?:-\w,)?(--[\w-]+(?:,--[\w-]+)*)(?: (\S.*?))?(?:  +(.*))?$", line)
-        if match:
-            names, value, meaning = match[1].split(","), match[2] or "", re.sub(" +", " ", match[3] or "")
-            listed = re.search(r"\{([^}]*)\}", value)
-            words = re.search(r"(?:^|: )((?:[a-z][\w-]*(?: \(\w+\))?, )+[a-z][\w-]*(?: \(\w+\))?)(?=$|;| \(default)", meaning)
-            allowed = listed[1].split(",") if listed else [word.split()[0] for word in words[1].split(", ")] if words else []
-            found.append({"names": names, "value": value, "allowed": allowed})
-    return found
 
 
 class Processors:
