@@ -486,9 +486,9 @@ Result<Program> StepProgramBuilder::build() {
       STEPCAST_ASSIGN(const PassBlock* block, find(variant));
       const InstanceId instance =
           program_.add_instance(classes[s], {.block = block->block,
+                                             .micro_batch = static_cast<std::int32_t>(pass.micro_batch),
                                              .in_slots = {kBefore, kBeforeThat},
-                                             .out_slots = {kBefore, kBeforeThat},
-                                             .micro_batch = static_cast<std::int32_t>(pass.micro_batch)});
+                                             .out_slots = {kBefore, kBeforeThat}});
       const std::size_t cell = std::size_t{variant.chunk} * shape.micro_batches + pass.micro_batch;
       const bool forward = pass.kind == PassKind::forward;
       if (block->send) {

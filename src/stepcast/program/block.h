@@ -79,8 +79,8 @@ struct TaskInfo {
   StackId stack{};                            // CPU tasks: open framework ops; GPU tasks: those of the launch
   std::uint32_t recorded_event = 0xffffffff;  // importer's index of the event behind the task
   WorkId work{};                              // in the Program's works; invalid: not known
+  NameId part{};                              // part of the block it belongs to, such as "layer 7"
   double work_times = 1;  // repetitions of `work` in this task, or its fraction of one repetition (below 1)
-  NameId part{};          // part of the block it belongs to, such as "layer 7"
 };
 
 // The reason why a task waits for another task.

@@ -29,10 +29,10 @@ using CollectiveId = Id<struct ProgramCollectiveTag>;
 // One execution of a block by every rank of a class.
 struct BlockInstance {
   BlockId block{};
+  std::int32_t micro_batch = -1;           // of a pipeline pass; -1: none
   std::vector<std::uint16_t> lanes{};      // [block lane] -> lane of the class; empty: the same numbers
   std::vector<std::uint16_t> in_slots{};   // [in-port] -> slot read when the instance begins
   std::vector<std::uint16_t> out_slots{};  // [out-port] -> slot written
-  std::int32_t micro_batch = -1;           // of a pipeline pass; -1: none
 };
 
 // Ranks with the same instances in the same order, and so with the same times.

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/units.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/report/detail/trace_events.h"
 
@@ -465,7 +466,6 @@ class TimelineWriter {
     std::ranges::sort(passes);
     double now = 0, most = 0;
     for (const auto& [at, change] : passes) most = std::max(most, now += change);
-    constexpr double kGiB = 1024.0 * 1024 * 1024;
     const TimelineMemory& memory = input_.memory[c.index()];
     std::vector<std::pair<Ns, double>> changes{{0, memory.kept_bytes / kGiB}};
     for (const auto& [at, change] : passes)

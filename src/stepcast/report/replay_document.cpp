@@ -138,7 +138,7 @@ class ReplayDocument {
                                  off.empty() ? std::string{}
                                              : fmt::format("ranks off by {:.2f} % median, {:.2f} % at most",
                                                            off[off.size() / 2], off.back()),
-                                 "recorded work, simulated waiting", "step_time_ms"});
+                                 "simulated", "step_time_ms"});
     double window = 0, computation = 0, waits = 0;
     for (const ForecastClass& one : classes_) {
       window += one.window_ms;
@@ -146,10 +146,10 @@ class ReplayDocument {
       waits += time_ms(one.idle_ms, "other_rank");
     }
     document_.figures.push_back(
-        {"GPUs compute", percent_text(computation, window) + " %", "of the mean step"});
+        {"GPUs compute", percent_text(computation, window) + " %", "of the mean step", "simulated"});
     if (classes_.size() > 1) {
       document_.figures.push_back(
-          {"Waiting for other ranks", percent_text(waits, window) + " %", "of the mean step"});
+          {"Waiting for other ranks", percent_text(waits, window) + " %", "of the mean step", "simulated"});
     }
     detail::add_throughput_figures(document_, a_.simulated, "simulated.");
   }

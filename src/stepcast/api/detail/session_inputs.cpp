@@ -5,6 +5,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/make_step_picture.h"
 #include "stepcast/analyze/replay_analysis.h"
+#include "stepcast/base/units.h"
 #include "stepcast/report/perfetto.h"
 
 namespace stepcast::detail {
@@ -44,7 +45,6 @@ Status write_step_timeline(const OutputFile& file, const PredictedStep& step, co
   const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
   TimelineInput input{.flat = flat, .costs = step.prices.costs, .times = times, .prices = &step.prices};
   if (forecast.memory && forecast.memory->stages.size() == program.rank_classes().size()) {
-    constexpr double kGiB = 1024.0 * 1024 * 1024;
     for (const ForecastStageMemory& stage : forecast.memory->stages) {
       input.memory.push_back({.kept_bytes = (stage.total_GiB - stage.activations_GiB) * kGiB,
                               .activations_bytes = stage.activations_GiB * kGiB});
