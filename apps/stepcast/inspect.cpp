@@ -40,7 +40,8 @@ namespace {
 
 struct InspectOptions {
   std::vector<std::string> places;
-  bool json = false, details = false;
+  bool json = false;
+  ReportOptions report;
   bool operations = false;
   bool tf32 = false;
   std::string profiler_trace;
@@ -290,27 +291,30 @@ Result<Files> find_files(const InspectOptions& options) {
   return found;
 }
 
-// Prints files as text one by one, or collects them into a JSON document.
+// Prints files as text one by one, or collects them for a JSON document or a page.
 class Output {
  public:
-  Output(bool is_json, bool details, std::size_t n_files)
-      : is_json_(is_json), details_(details), n_files_(n_files) {}
+  Output(const InspectOptions& options, const ReportOutput& report, std::size_t n_files)
+      : is_json_(options.json), details_(options.report.details), report_(report), n_files_(n_files) {}
 
   void show(InspectedFile file) {
-    if (is_json_) {
-      answer_.files.push_back(std::move(file));
-    } else if (n_files_ > 1 || !std::holds_alternative<UnreadableFile>(file)) {
+    const bool is_shown = n_files_ > 1 || !std::holds_alternative<UnreadableFile>(file);
+    if (is_shown && !is_json_ && !report_.replaces_text()) {
       if (details_ || n_files_ == 1)
         print("{}{}", has_printed_ ? "\n" : "", terminal_text(inspect_document(file), details_));
       else if (++n_listed_ <= kMostListed)
         print("{}\n", listed(inspect_document(file)));
       has_printed_ = true;
     }
+    if (is_json_ || report_.is_wanted()) answer_.files.push_back(std::move(file));
   }
-  void end() const {
+  Status end() const {
+    if (report_.is_wanted()) STEPCAST_TRY(report_.give(inspect_page(answer_)));
     if (is_json_) print("{}", inspect_json(answer_));
     if (n_listed_ > kMostListed) print("and {} more\n", n_listed_ - kMostListed);
     if (n_listed_ > 0) print("\nMore with --details\n");
+    if (!is_json_) report_.note();
+    return Ok{};
   }
 
  private:
@@ -327,6 +331,7 @@ class Output {
 
   static constexpr std::size_t kMostListed = 20;
   bool is_json_, details_;
+  const ReportOutput& report_;
   std::size_t n_files_;
   std::size_t n_listed_ = 0;
   bool has_printed_ = false;
@@ -356,6 +361,9 @@ Result<int> run_inspect(InspectOptions options) {
   if (!options.ranks.empty()) {
     STEPCAST_ASSIGN(options.list.ranks, parse_ranks(options.ranks));
   }
+  STEPCAST_ASSIGN(const ReportOutput report,
+                  ReportOutput::at(options.report, std::vector<std::filesystem::path>(options.places.begin(),
+                                                                                      options.places.end())));
   STEPCAST_ASSIGN(const Files files, find_files(options));
   const std::size_t n = files.to_read.size();
   if ((!options.tables.empty() || options.batch_samples > 0) && std::ranges::none_of(files.to_read, is_npz)) {
@@ -365,7 +373,7 @@ Result<int> run_inspect(InspectOptions options) {
   std::vector<std::string> beginnings;
   for (const std::string& file : files.to_read) beginnings.push_back(beginning_of(file));
   const std::map<std::string, Inspected> own = inspect_own(options, files.to_read, beginnings);
-  Output output{options.json, options.details, n + files.others.size()};
+  Output output{options, report, n + files.others.size()};
   std::optional<Error> first_error;
   std::set<std::int32_t> shown_ranks;
   for (std::size_t i = 0; i < n; ++i) {
@@ -388,7 +396,7 @@ Result<int> run_inspect(InspectOptions options) {
   for (const std::int32_t rank : options.list.ranks)
     if (!first_error && !shown_ranks.contains(rank))
       first_error = Error{fmt::format("rank {} does not exist", rank)};
-  if (!first_error || n > 1) output.end();
+  if (!first_error || n > 1) STEPCAST_TRY(output.end());
   if (first_error) return *std::move(first_error);
   return kSuccess;
 }
@@ -409,7 +417,7 @@ Verb inspect_verb() {
                 "--ranks-from", options->list.ranks_from,
                 "position of the rank in the file names: {} in a part of them, such as 'host{}_gpu'");
             app.add_flag("--json", options->json, "print one JSON object");
-            add_details_flag(app, options->details);
+            add_report_options(app, options->report, options->json);
             auto* operations =
                 app.add_flag("--operations", options->operations,
                              "list the operators of an execution trace, their work, and those without a "

@@ -343,9 +343,11 @@ Result<int> run_series(const PredictOptions& options, const Subject& subject, co
 Result<int> give(const PredictOptions& options, const ReportOutput& report, const RlReport& answer) {
   ReportDocument document = rl_document(answer.forecast);
   add_sensitivity(document, answer.sensitivity, Shown::everywhere);
-  return report.finish(document, !options.shared.json         ? std::string{}
-                                 : options.shared.sensitivity ? sensitivity_json(answer.sensitivity)
-                                                              : rl_json(answer.forecast));
+  STEPCAST_TRY(report.answer(document, !options.shared.json         ? std::string{}
+                                       : options.shared.sensitivity ? sensitivity_json(answer.sensitivity)
+                                                                    : rl_json(answer.forecast)));
+  note_files(options, report, {});
+  return kSuccess;
 }
 
 Result<int> give(const PredictOptions& options, const ReportOutput& report, const Report& answer) {

@@ -36,6 +36,7 @@ _HOME = {
     "calibrate": "_verbs",
     "compare": "_verbs",
     "dryrun": "_verbs",
+    "example_trace": "_verbs",
     "import_ranks": "_verbs",
     "inspect": "_verbs",
     "models": "_verbs",

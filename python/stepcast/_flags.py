@@ -440,6 +440,7 @@ class ReplayFlags(TypedDict, total=False):
 class InspectFlags(TypedDict, total=False):
     ranks: Text
     ranks_from: Text
+    report: Path
     operations: bool
     profiler_trace: Text
     batch: int

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from stepcast import _flags, _stepcast
 from stepcast._answers import Answer, Forecast, Table, from_json
@@ -225,6 +226,14 @@ def _run_program(words, progress):
         output.seek(0)
         error = "".join(said).rstrip("\n").removeprefix("stepcast: error: ") if code not in (0, 3, 4) else ""
         return code, output.read(), error
+
+
+def example_trace():
+    """The folder of a generated example, which was not recorded: one step of a recommendation model on four GPUs.
+
+        replay(example_trace()).verdict
+    """
+    return Path(__file__).parent / "example"
 
 
 @_takes(_flags.ReplayFlags)

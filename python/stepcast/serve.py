@@ -164,7 +164,7 @@ class Questions:
         return comes.result()
 
     def _answer(self, words, kind):
-        if words[0] in ("models", "platforms", "inspect"):
+        if words[0] in ("models", "platforms"):
             words = [*words, "--json"] if kind == "json" else words
         else:
             words = [words[0], f"--format={kind}", *words[1:]]

@@ -64,6 +64,17 @@ def test_platforms_come_with_the_package(tmp_path):
     assert int(output(sys.executable, "-c", script, cwd=tmp_path, env=environment).stdout) == len(listed["platforms"])
 
 
+def test_an_example_trace_comes_with_the_package(traces):
+    """Its answers are those of the traces that it was made from."""
+    folder = stepcast.example_trace()
+    assert PACKAGE in folder.parents and sum(file.stat().st_size for file in folder.iterdir()) < 60_000
+    example, original = stepcast.replay(folder), stepcast.replay(traces)
+    assert len(example.measured.rank_classes) == 4
+    assert example.measured_step_time_ms == original.measured_step_time_ms and example.step_time_ms == original.step_time_ms
+    elsewhere = [stepcast.predict(trace=place, platform="dgx-h100").step_time_ms for place in (folder, traces)]
+    assert elsewhere[0] == elsewhere[1]
+
+
 def test_own_platforms_come_first(tmp_path):
     document = stepcast.platforms("dgx-h100").to_dict()
     document["description"] = "of this test"

@@ -70,6 +70,10 @@ def test_pages_hold_the_same_answer(server, cli):
     inside = page.decode().split('id="stepcast-json">')[1].split("</script>")[0]
     assert status == 200 and json.loads(inside) == cli(*JOB, "--json", "--advice=off")
     assert run(server, JOB, format="md")[1].startswith("## ")
+    trace = str(ROOT / "examples" / "dlrm_4gpu" / "kineto_rank0.json.gz")
+    page = run(server, ["inspect", trace], format="html")[1]
+    inside = page.split('id="stepcast-json">')[1].split("</script>")[0]
+    assert json.loads(inside) == cli("inspect", trace, "--json") and "Usable: yes, for replay." in page
     status, shell = ask(server, "/")
     assert status == 200 and b"<!DOCTYPE html>" in shell
 

@@ -45,7 +45,8 @@ TEST(ReportOutput, PageHoldsWhatJsonPrints) {
         Words{"predict", "--model", "dlrm-default", "--gpus", "4,8"},
         Words{"predict", "--trace", trace, "--batch", "1024,2048"},
         Words{"predict", "--from-log", (source_dir() / "tests" / "golden" / "logs" / "train.log").string()},
-        Words{"plan", "--model", "bert-large", "--gpus", "8", "--gbs", "64"},
+        Words{"plan", "--model", "bert-large", "--gpus", "8", "--gbs", "64"}, Words{"inspect", trace},
+        Words{"inspect", trace + "/et_rank0.json.gz"},
         Words{"shard", "--generate", "2021", "--gpus", "8", "--sharders", "size,lookup"}}) {
     const std::string page = (folder.path() / "page.html").string();
     const CommandResult text = run(with(verb, {"--report", page}));
@@ -81,10 +82,12 @@ TEST(ReportOutput, NeverWritesOverWhatItRead) {
   std::filesystem::copy(source_dir() / "examples" / "dlrm_4gpu", trace);
   const std::string input = (trace / "kineto_rank0.json.gz").string();
   const std::string before = *read_file(input);
-  const CommandResult result = run({"replay", trace.string(), "--report", input});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("kineto_rank0.json.gz"));
-  EXPECT_EQ(*read_file(input), before);
+  for (const char* verb : {"replay", "inspect"}) {
+    const CommandResult result = run({verb, trace.string(), "--report", input});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("kineto_rank0.json.gz"));
+    EXPECT_EQ(*read_file(input), before);
+  }
 }
 
 TEST(ReportOutput, UnknownFormatsAreRefused) {

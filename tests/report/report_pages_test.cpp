@@ -16,6 +16,7 @@
 #include "stepcast/report/comparison_document.h"
 #include "stepcast/report/html/assets.h"
 #include "stepcast/report/html/charts.h"
+#include "stepcast/report/inspect_answer.h"
 #include "stepcast/report/log_document.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
@@ -324,6 +325,48 @@ TEST(ReportPages, ComparisonIsAWaterfall) {
   EXPECT_THAT(page, HasSubstr("computation: gemm: +2.000 ms"));
   EXPECT_THAT(page, HasSubstr("idle: pipeline bubble: +1.000 ms"));
   EXPECT_THAT(page, HasSubstr("the rest: +0.500 ms"));
+}
+
+InspectedProfile small_profile() {
+  InspectedProfile p{.file = kHostile, .events = 1234};
+  p.summary.span = Microseconds{12000};
+  p.summary.kernels = 2;
+  p.summary.kernel_time[0] = Microseconds{1500};
+  p.summary.usable_for_replay = true;
+  p.summary.steps = {{.number = 1, .duration = Microseconds{3000}},
+                     {.number = 2, .duration = Microseconds{5000}},
+                     {.number = 3, .duration = Microseconds{9000}, .kind = StepKind::evaluation}};
+  return p;
+}
+
+// Ordinary steps take 3 and 5 ms: 4 ms; the evaluation does not count.
+TEST(ReportPages, InspectedFileSaysWhetherItIsUsable) {
+  const InspectAnswer answer{.files = {small_profile()}};
+  const ReportDocument document = inspect_page(answer);
+  EXPECT_EQ(document.verdict, "Profiler trace (kineto). Usable: yes, for replay.");
+  ASSERT_EQ(document.figures.size(), 3U);
+  EXPECT_EQ(document.figures[0].value, "4.00 ms");
+  EXPECT_EQ(document.figures[0].detail, "median of 2 steps");
+  EXPECT_EQ(document.figures[1].detail, "1.500 ms");
+  EXPECT_EQ(document.figures[2].value, "1,234");
+  expect_tables_whole(document);
+  const std::string page = report_html(document);
+  expect_sound(page, inspect_json(answer));
+  for (const char* title : {"<h2>Facts</h2>", "<h2>Steps</h2>", "<h2>Kernels</h2>"})
+    EXPECT_THAT(page, HasSubstr(title));
+}
+
+// 21 profiles and one file that cannot be read: sections of the first 20, each with facts, steps and kernels.
+TEST(ReportPages, InspectedFilesStandInOneTable) {
+  InspectAnswer answer{.files = std::vector<InspectedFile>(21, small_profile())};
+  answer.files.emplace_back(UnreadableFile{"b.json", "b.json: found an empty file"});
+  const ReportDocument document = inspect_page(answer);
+  EXPECT_EQ(document.verdict, "1 of 22 files cannot be read.");
+  EXPECT_EQ(document.sections.size(), 1U + 20U * 3U);
+  const std::string page = report_html(document);
+  expect_sound(page, inspect_json(answer));
+  EXPECT_THAT(page, HasSubstr("b.json: found an empty file"));
+  EXPECT_THAT(page, HasSubstr("Sections exist for the first 20 files"));
 }
 
 TEST(EmbeddedJson, IsNothingInOtherTexts) {

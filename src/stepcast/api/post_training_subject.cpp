@@ -1,4 +1,5 @@
 // Forecasts for a step of post-training by reinforcement learning.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,8 +9,10 @@
 #include "stepcast/analyze/sensitivity.h"
 #include "stepcast/api/detail/open_layout.h"
 #include "stepcast/api/detail/session_impl.h"
+#include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/detail/subject_answers.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/report/rl_timeline.h"
 #include "stepcast/rollout/rl_config.h"
 #include "stepcast/rollout/rl_step.h"
 #include "stepcast/workload/framework_rule.h"
@@ -20,7 +23,7 @@ namespace {
 // The fields of a question that a step of post-training uses.
 PredictRlRequest rl_request(const StepQuestion& question) {
   const PredictRequest& step = question.step;
-  return {step.job, question.rl, step.platform, step.what_if};
+  return {step.job, question.rl, step.platform, step.what_if, step.timeline};
 }
 
 }  // namespace
@@ -43,7 +46,11 @@ Result<RlForecast> Session::Impl::predict(const PredictRlRequest& request, const
 }
 
 Result<RlForecast> Session::predict(const PredictRlRequest& request) const {
-  return impl_->predict(request, {});
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
+                  detail::output_at(request.timeline, {request.actor.model, request.platform}));
+  STEPCAST_ASSIGN(RlForecast forecast, impl_->predict(request, {}));
+  if (timeline) STEPCAST_TRY(write_perfetto(*timeline, forecast));
+  return forecast;
 }
 
 Result<RlReport> Session::sensitivity(const PredictRlRequest& request) const {

@@ -156,6 +156,7 @@ struct PredictRlRequest {
   RlSettings rl;
   std::string platform = "dgx-h100";  // name of a built-in platform, or path of a platform file
   std::vector<std::string> what_if;   // as in PredictRequest
+  std::filesystem::path timeline{};   // as in PredictRequest
 };
 
 // How the distribution of a recorded step is estimated.

@@ -172,8 +172,9 @@ struct InspectAnswer {
 [[nodiscard]] InspectedIndices inspected(const MeasuredIndices& measured, const MeasuredIndices* data_set,
                                          std::int64_t batch_samples);
 
-// The answer for one file as a document, and the JSON of all files with its schema.
+// The answer for one file as a document, all files as one page, and their JSON with its schema.
 [[nodiscard]] ReportDocument inspect_document(const InspectedFile& file);
+[[nodiscard]] ReportDocument inspect_page(const InspectAnswer& answer);
 [[nodiscard]] std::string inspect_json(const InspectAnswer& answer);
 [[nodiscard]] std::string inspect_schema();
 

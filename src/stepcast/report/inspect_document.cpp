@@ -2,6 +2,7 @@
 // tables.
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "stepcast/base/names.h"
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/statistics.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/report/cell_text.h"
@@ -22,13 +24,13 @@
 namespace stepcast {
 namespace {
 
-// A document with the facts about a file. The first screen shows the first of them.
-ReportDocument document_of(const std::string& file, ReportTable facts) {
-  ReportDocument document{.title = in_one_line(file)};
+// A document with the facts about a file. The first screen shows the first of them, and no figures.
+ReportDocument document_of(const std::string& file, ReportTable facts, std::vector<KeyFigure> figures) {
+  ReportDocument document{.title = in_one_line(file), .figures = std::move(figures)};
   constexpr std::size_t kMostFacts = 20;
   ReportTable first = facts;
   first.most = kMostFacts;
-  document.first_screen = FirstScreen{.blocks = {std::move(first)}};
+  document.first_screen = FirstScreen{.blocks = {std::move(first)}, .most_figures = 0};
   document.add(file, {std::move(facts)}).opening = in_one_line(file) + "\n";
   return document;
 }
@@ -136,10 +138,27 @@ ReportTable facts_of(const InspectedProfile& p) {
   return facts;
 }
 
+// The figures of a profiler trace: its median ordinary step, kernels and events.
+std::vector<KeyFigure> figures_of(const InspectedProfile& p) {
+  const RankSummary& s = p.summary;
+  std::vector<KeyFigure> figures;
+  std::vector<double> steps_ms;
+  for (const RankSummary::Step& step : s.steps)
+    if (step.kind == StepKind::ordinary) steps_ms.push_back(step.duration.value() * 1e-3);
+  const std::string steps = counted(steps_ms.size(), "step", "steps");
+  if (!steps_ms.empty())
+    figures.push_back(
+        {"Step time", duration_text(median(std::move(steps_ms))), "median of " + steps, "measured"});
+  const Microseconds kernels = std::accumulate(s.kernel_time.begin(), s.kernel_time.end(), Microseconds{});
+  figures.push_back({"Kernels", table_count(s.kernels), milliseconds(kernels) + " ms"});
+  figures.push_back({"Events", table_count(p.events), fmt::format("over {} ms", milliseconds(s.span))});
+  return figures;
+}
+
 // The facts and tables of a profiler trace. Columns that would be empty are left out.
 ReportDocument document_of(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
-  ReportDocument document = document_of(p.file, facts_of(p));
+  ReportDocument document = document_of(p.file, facts_of(p), figures_of(p));
   const auto is_special = [](const RankSummary::Step& step) { return step.kind != StepKind::ordinary; };
   const bool any_special = std::ranges::any_of(s.steps, is_special);
   const bool any_shapes =
@@ -180,7 +199,9 @@ ReportDocument document_of(const InspectedExecutionTrace& trace) {
     collectives += fmt::format("; {} with sizes, {} waits", s.collectives_with_size, s.waits);
   facts.row({"collectives", std::move(collectives)});
   facts.row({"usable", "yes, with the profiler trace of the same rank: it has no times"});
-  return document_of(trace.file, std::move(facts));
+  return document_of(
+      trace.file, std::move(facts),
+      {{"Nodes", table_count(trace.nodes), table_count(s.nodes_with_tensors) + " with tensors"}});
 }
 
 // The facts about a Chakra trace. "usable" says whether it can be simulated without a platform.
@@ -207,7 +228,9 @@ ReportDocument document_of(const InspectedChakra& graph) {
   if (unknown > 0 && s.with_duration + s.with_amounts > 0)
     usable += fmt::format("; {} nodes have neither duration nor size", table_count(unknown));
   facts.row({"usable", std::move(usable)});
-  return document_of(graph.file, std::move(facts));
+  return document_of(graph.file, std::move(facts),
+                     {{"Nodes", table_count(graph.nodes), table_count(s.with_duration) + " with a duration"},
+                      {"GPU work", duration_text(s.recorded_gpu_ms), {}, "measured"}});
 }
 
 // The facts and operators of a pipeline timeline.
@@ -225,7 +248,9 @@ ReportDocument document_of(const InspectedTimeline& timeline) {
   facts.row({"steps", fmt::format("{}: {} to {}", table_count(timeline.steps.size()), timeline.steps.front(),
                                   timeline.steps.back())});
   facts.row({"operators", table_count(n)});
-  ReportDocument document = document_of(timeline.file, std::move(facts));
+  ReportDocument document = document_of(
+      timeline.file, std::move(facts),
+      {{"Ranks", table_count(timeline.ranks.size())}, {"Steps", table_count(timeline.steps.size())}});
   add_table(document, "Operators", std::move(operators));
   return document;
 }
@@ -260,7 +285,12 @@ ReportDocument document_of(const InspectedOperations& o) {
         {"", fmt::format("{} ms communication and {} ms outside of the traced operators are not counted",
                          milliseconds(o.times->communication), milliseconds(o.times->unlinked))});
   }
-  ReportDocument document = document_of(o.file, std::move(facts));
+  std::vector<KeyFigure> figures{
+      {"Operators with a model", table_number(o.modelled_operators_percent(), 2) + " %"}};
+  if (o.times)
+    figures.push_back({"Computation with a model", table_number(o.modelled_time_percent(), 2) + " %",
+                       "of the kernel time"});
+  ReportDocument document = document_of(o.file, std::move(facts), std::move(figures));
   add_table(document, "Operations", operators_table(o));
   add_table(document, "Without operations", table_of(o.unmodelled));
   if (o.times) add_table(document, "Kernels without operations", table_of(o.times->unmodelled));
@@ -298,7 +328,10 @@ ReportDocument document_of(const InspectedTables& t) {
                       ? "unknown: a power law is assumed"
                       : fmt::format("reuse factors of a batch for {} tables, a power law for the others",
                                     t.with_reuse)});
-  ReportDocument document = document_of(t.file, std::move(facts));
+  ReportDocument document = document_of(t.file, std::move(facts),
+                                        {{"Tables", table_count(t.tables), table_number(t.rows, 0) + " rows"},
+                                         {"Weights", table_bytes(t.bytes)},
+                                         {"Lookups per sample", table_number(t.pooling.lookups, 1)}});
   add_table(document, "Lookups per sample", pooling_table(t.pooling));
   return document;
 }
@@ -350,7 +383,10 @@ ReportDocument document_of(const InspectedIndices& i) {
   facts.row({"heavy", heavy_text(i.pooling)});
   facts.row({"bags", fmt::format("{:.1f} % empty; the longest has {} lookups, in {}", 100 * empty,
                                  table_count(longest.longest_bag), longest.name)});
-  ReportDocument document = document_of(m.file, std::move(facts));
+  ReportDocument document = document_of(
+      m.file, std::move(facts),
+      {{"Lookups", table_count(m.all.lookups), fmt::format("by {} samples", table_count(m.samples))},
+       {"Distinct rows", table_count(m.all.distinct_rows)}});
   add_table(document, "Lookups per sample", pooling_table(i.pooling));
   add_table(document, "Reuse factors", reuse_table(i));
   // Without batches or a data set, the comparison would be of the file with itself.
@@ -372,10 +408,66 @@ ReportDocument document_of(const UnreadableFile& file) {
   return document;
 }
 
+// The verdict about a file: its first fact, and what the file can be used for or tells.
+std::string verdict_of(const ReportTable& facts) {
+  std::string verdict = sentence(facts.rows.front().cells.back().text) + ".";
+  for (const auto& [cells] : facts.rows) {
+    const std::string& label = cells.front().text;
+    if (label == "usable" || label == "step time" || label == "kernel time")
+      verdict += fmt::format(" {}: {}.", sentence(label), cells.back().text);
+  }
+  return verdict;
+}
+
+// The page of one file.
+ReportDocument page_of(const InspectedFile& file) {
+  ReportDocument page = inspect_document(file);
+  ReportSection& section = page.sections.front();
+  section.title = "Facts";
+  if (const auto* facts = std::get_if<ReportTable>(&section.blocks.front().content))
+    page.verdict = verdict_of(*facts);
+  return page;
+}
+
+// The page of several files: a table of all, and the folded sections of the first ones.
+ReportDocument page_of(const std::vector<InspectedFile>& files) {
+  constexpr std::size_t kMostFiles = 20;
+  ReportDocument page{.title = counted(files.size(), "inspected file", "inspected files")};
+  ReportTable all{"file< | content<"};
+  page.add("Files");
+  std::size_t unreadable = 0;
+  for (const InspectedFile& file : files) {
+    ReportDocument one = page_of(file);
+    const auto* failure = std::get_if<UnreadableFile>(&file);
+    if (failure != nullptr) ++unreadable;
+    all.row({one.title, failure != nullptr ? failure->error : one.verdict});
+    if (failure != nullptr || all.rows.size() > kMostFiles) continue;
+    for (ReportSection& section : one.sections) {
+      section.title = fmt::format("{}: {}", one.title, section.title);
+      section.folded = true;
+      page.sections.push_back(std::move(section));
+    }
+  }
+  if (files.size() > kMostFiles)
+    all.caption = fmt::format("Sections exist for the first {} files; the JSON has all.", kMostFiles);
+  page.verdict = unreadable == 0
+                     ? "All files are readable."
+                     : fmt::format("{} of {} files cannot be read.", unreadable, table_count(files.size()));
+  page.figures = {{"Files", table_count(files.size())}, {"Readable", table_count(files.size() - unreadable)}};
+  page.sections.front().add(std::move(all));
+  return page;
+}
+
 }  // namespace
 
 ReportDocument inspect_document(const InspectedFile& file) {
   return std::visit([](const auto& one) { return document_of(one); }, file);
+}
+
+ReportDocument inspect_page(const InspectAnswer& answer) {
+  ReportDocument page = answer.files.size() == 1 ? page_of(answer.files.front()) : page_of(answer.files);
+  page.json = inspect_json(answer);
+  return page;
 }
 
 }  // namespace stepcast

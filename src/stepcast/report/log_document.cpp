@@ -297,7 +297,10 @@ ReportDocument log_document(const LoggedRun& run) {
   ReportDocument document{.title = "Log of " + run.log.file};
   ReportSection& section = document.add("Facts from the log", {log_facts(run)});
   section.opening = in_one_line(run.log.file) + "\n";
-  document.first_screen = FirstScreen{.blocks = {log_facts(run)}};
+  document.first_screen = FirstScreen{.blocks = {log_facts(run)}, .most_figures = 0};
+  if (const LoggedTimes& t = run.times; t.why_no_time.empty())
+    document.figures = {{"Step time", duration_text(t.median_ms, t.p10_ms, t.p90_ms),
+                         band_text(t.median_ms, t.p10_ms, t.p90_ms), "measured"}};
   if (run.times.stalls.empty()) return document;
   std::vector<LoggedStall> stalls = run.times.stalls;
   std::ranges::stable_sort(stalls, std::greater{}, &LoggedStall::lost_ms);

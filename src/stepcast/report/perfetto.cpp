@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -11,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/base/units.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/report/detail/trace_events.h"
@@ -522,7 +520,7 @@ class TimelineWriter {
 
 namespace {
 
-std::string document_of(const TimelineInput& input, TraceEvents& events) {
+void add_timelines(const TimelineInput& input, TraceEvents& events) {
   std::uint64_t flow = 0;
   if (input.measured == nullptr) {
     TimelineWriter{input, input.times, events, "", 1, 1}.write(flow);
@@ -530,26 +528,18 @@ std::string document_of(const TimelineInput& input, TraceEvents& events) {
     TimelineWriter{input, *input.measured, events, "measured", 1, 2}.write(flow);
     TimelineWriter{input, input.times, events, "simulated", 2, 2}.write(flow);
   }
-  return events.finish();
 }
 
 }  // namespace
 
 std::string to_perfetto(const TimelineInput& input) {
-  return document_of(input, *detail::json_trace_events());
+  const auto events = detail::json_trace_events();
+  add_timelines(input, *events);
+  return events->finish();
 }
 
 Status write_perfetto(const OutputFile& file, const TimelineInput& input) {
-  std::filesystem::path name = file.path();
-  const bool is_packed = name.extension() == ".gz";
-  if (is_packed) name.replace_extension();
-  const bool is_packets = name.extension() == ".pftrace";
-  std::string text =
-      document_of(input, is_packets ? *detail::perfetto_trace_events() : *detail::json_trace_events());
-  if (is_packed) {
-    STEPCAST_ASSIGN(text, gzip_compress(text));
-  }
-  return file.write(text);
+  return detail::write_events(file, [&](TraceEvents& events) { add_timelines(input, events); });
 }
 
 }  // namespace stepcast

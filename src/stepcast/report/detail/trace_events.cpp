@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/file.h"
 #include "stepcast/base/json_writer.h"
 
 namespace stepcast::detail {
@@ -294,5 +296,18 @@ class PacketEvents final : public TraceEvents {
 
 std::unique_ptr<TraceEvents> json_trace_events() { return std::make_unique<JsonEvents>(); }
 std::unique_ptr<TraceEvents> perfetto_trace_events() { return std::make_unique<PacketEvents>(); }
+
+Status write_events(const OutputFile& file, const std::function<void(TraceEvents&)>& add) {
+  std::filesystem::path name = file.path();
+  const bool is_packed = name.extension() == ".gz";
+  if (is_packed) name.replace_extension();
+  const auto events = name.extension() == ".pftrace" ? perfetto_trace_events() : json_trace_events();
+  add(*events);
+  std::string text = events->finish();
+  if (is_packed) {
+    STEPCAST_ASSIGN(text, gzip_compress(text));
+  }
+  return file.write(text);
+}
 
 }  // namespace stepcast::detail

@@ -12,12 +12,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "stepcast/base/output_file.h"
+#include "stepcast/base/result.h"
 
 namespace stepcast::detail {
 
@@ -66,5 +70,9 @@ class TraceEvents {
 
 [[nodiscard]] std::unique_ptr<TraceEvents> json_trace_events();
 [[nodiscard]] std::unique_ptr<TraceEvents> perfetto_trace_events();
+
+// Writes the events that `add` adds: protobuf packets when the name ends in ".pftrace", JSON otherwise; gzip-compressed when it
+// ends in ".gz".
+[[nodiscard]] Status write_events(const OutputFile& file, const std::function<void(TraceEvents&)>& add);
 
 }  // namespace stepcast::detail
