@@ -207,6 +207,10 @@ struct ReportDocument {
   [[nodiscard]] bool has_page() const { return is_shown(made_for, Shown::page); }
   // Appends a section. The reference is valid until the next section is added.
   ReportSection& add(std::string section, std::vector<ReportBlock> blocks = {});
+  // Keeps the sections from number `first` on off terminals, which print the same with and without a page.
+  void keep_on_page(std::size_t first) {
+    for (; first < sections.size(); ++first) sections[first].shown = Shown::page;
+  }
 };
 
 // The section with `command`, which is the last one of a page. It has no blocks if the command is empty.

@@ -611,7 +611,9 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   if (illustrations.sensitivity != nullptr)
     add_sensitivity(document, *illustrations.sensitivity,
                     illustrations.prints_sensitivity ? Shown::everywhere : Shown::page);
+  const std::size_t n_sections = document.sections.size();
   if (document.has_page()) add_page_sections(document, f, illustrations.pictures);
+  document.keep_on_page(n_sections);
   return document;
 }
 

@@ -367,7 +367,9 @@ ReportDocument batch_series_document(std::span<const BatchForecast> series, Show
   section.add(ReportList{series.back().forecast.notes, "note: "}, Shown::terminal);
   document.first_screen = screen_of(table_of(series), series.back().forecast.notes);
   if (!document.has_page()) return document;
+  const std::size_t n_sections = document.sections.size();
   add_page_sections(document, points);
+  document.keep_on_page(n_sections);
   document.json = batch_series_json(series);
   return document;
 }
@@ -414,7 +416,9 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
                             first.forecast);
   document.first_screen = screen_of(scaling_table(series), first.forecast.notes);
   if (!document.has_page()) return document;
+  const std::size_t n_sections = document.sections.size();
   add_page_sections(document, points);
+  document.keep_on_page(n_sections);
   document.json = scaling_series_json(series);
   return document;
 }
