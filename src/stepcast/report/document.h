@@ -108,7 +108,7 @@ struct ReportTable {
   // The number of rows to show, in total and in a terminal. If there are more, their number is shown below.
   std::size_t most = kNoLimit, most_in_terminal = most;
   std::vector<std::string> on_first_screen{};  // headings of the columns to show there; empty: all
-  // The number of rows of the whole list if `rows` are only its first ones; a page says so.
+  // The number of rows of the whole list if `rows` are only its first ones; it is shown below the table.
   std::size_t of = 0;
   // The path of the list in the JSON if its items are the rows; otherwise empty.
   std::string list{};
@@ -135,6 +135,7 @@ struct TerminalText {
 struct ReportList {
   std::vector<std::string> items;
   std::string_view bullet = "  - ";  // text in front of each item; in a terminal only
+  std::size_t most = kNoLimit;       // items on the first screen, which says how many more there are
 };
 
 // Text for users to copy: flags or a file. It is not wrapped.

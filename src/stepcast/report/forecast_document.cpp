@@ -335,7 +335,8 @@ void add_collectives(ReportDocument& document, const Forecast& f) {
          table_number(one.longest_wait_us, 1),
          one.came_last < f.classes.size() ? f.classes[one.came_last].name : ""});
   }
-  table.caption = fmt::format("The most expensive of {}.", table_count(f.n_collectives));
+  table.of = f.n_collectives;
+  table.caption = "Most expensive first.";
   document.add("Collectives of the step", {table}).folded = true;
 }
 

@@ -386,7 +386,12 @@ class ReplayDocument {
       chart.columns.push_back(table_count(i));
     }
     if (chart.columns.empty()) return {};
-    return {matrix_chart(chart), "Arrival of each rank after the first one. Strong colour: late rank."};
+    const std::size_t all = a_.simulated.collectives.size();
+    return {matrix_chart(chart),
+            fmt::format("Arrival of each rank after the first one. Strong colour: late rank.{}",
+                        all > kMostColumns ? fmt::format(" The {} most expensive of {} collectives.",
+                                                         kMostColumns, table_count(all))
+                                           : "")};
   }
 
   // The section on collectives, and how well simulated waiting agrees with recorded waiting.
@@ -479,9 +484,13 @@ class ReplayDocument {
       constexpr std::size_t kMost = 12;
       std::vector<std::string> parts;
       for (const ForecastShare& share : list) {
-        if (parts.size() == kMost) break;
         const double part = percent(share.time_ms, path.length_ms);
         if (part >= 0.05) parts.push_back(fmt::format("{} {} %", share.what, table_number(part, 1)));
+      }
+      if (parts.size() > kMost) {
+        const std::size_t left = parts.size() - kMost;
+        parts.resize(kMost);
+        parts.push_back(fmt::format("and {} more", table_count(left)));
       }
       section.add(ReportText{fmt::format("{}: {}", heading, fmt::join(parts, ", "))});
     };

@@ -183,6 +183,7 @@ ReportDocument training_document(const TrainingAnswer& training) {
   ReportTable options = options_table(training);
   constexpr std::size_t kMostOptions = 9;
   options.most = kMostOptions;
+  options.of = plan.options.size();
   options.on_first_screen = {"platform", "GPUs", "step\nms", "days", "p90\ndays",
                              "price",    "MWh",  "layout",   ""};
   document.first_screen = FirstScreen{.blocks = {std::move(options)}};
