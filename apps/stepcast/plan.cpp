@@ -197,7 +197,8 @@ Result<int> run_jobs(const PlanOptions& options, const PlanRequest& request) {
   TrainingGoal goal;
   STEPCAST_ASSIGN(const std::vector<NamedPlatform> platforms, priced_platforms(options, goal));
   std::optional<ProgressLine> progress{std::in_place, "plan jobs"};
-  STEPCAST_ASSIGN(const JobPool pool, plan_jobs(request, platforms.front(), options.n_gpus.front(), jobs));
+  STEPCAST_ASSIGN(JobPool pool, plan_jobs(request, platforms.front(), options.n_gpus.front(), jobs));
+  pool.currency = options.goal.currency;
   progress.reset();
   const ReportDocument document = jobs_document(pool);
   return report.finish(document, options.json ? document.json : std::string{});

@@ -481,7 +481,8 @@ std::string training_text(const Forecast& forecast) {
   out += fmt::format(": {} steps, {}", table_number(t.iterations, 0), duration(t.time_s));
   if (t.run) out += fmt::format(" (p10 {:.1f}, p90 {:.1f})", t.run->days_p10, t.run->days_p90);
   out += fmt::format(", {} GPU-hours", table_amount(t.gpu_hours, 0));
-  if (t.price) out += fmt::format(", price {}", table_amount(*t.price, 0));
+  if (t.price)
+    out += fmt::format(", price {} {}", table_amount(*t.price, 0), t.currency.value_or("in your currency"));
   if (t.energy_MWh) out += fmt::format(", {} MWh", table_amount(*t.energy_MWh, 1));
   if (t.co2_t) out += fmt::format(", {} t CO2", table_amount(*t.co2_t, 1));
   out += fmt::format("\nSteps: p50 {}, p90 {}, p99 {}", duration_text(t.step_p50_ms),
