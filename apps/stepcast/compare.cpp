@@ -20,6 +20,7 @@
 
 #include "option_list.h"
 #include "outputs.h"
+#include "progress.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -89,7 +90,9 @@ Result<int> run_compare(const CompareOptions& options) {
   }
   const std::vector<std::filesystem::path> inputs{options.a, options.b};
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
+  std::optional<ProgressLine> progress{std::in_place, "compare"};
   STEPCAST_ASSIGN(const auto pair, read_pair(options));
+  progress.reset();
   const ComparisonAnswer answer = comparison_answer(options.a, pair.first, options.b, pair.second);
   const ReportDocument document = comparison_document(answer, options.rows);
   STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));

@@ -78,6 +78,7 @@ constexpr Pair kPairs[] = {
     {"with-measured", "a timeline", {"timeline"}},
     {"within", kTraining, {"train-tokens"}},
     {"gpu-hour-price", kTraining, {"train-tokens", "train-samples", "train-iterations", "jobs"}},
+    {"currency", "a price", {"gpu-hour-price", "zone", "jobs"}},
     {"failures", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
     {"recovery", "interruptions", {"failures"}},
     {"gpu-power-watts", kTraining, {"train-tokens", "train-samples", "train-iterations"}},

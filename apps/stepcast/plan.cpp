@@ -197,7 +197,8 @@ Result<int> run_jobs(const PlanOptions& options, const PlanRequest& request) {
   TrainingGoal goal;
   STEPCAST_ASSIGN(const std::vector<NamedPlatform> platforms, priced_platforms(options, goal));
   std::optional<ProgressLine> progress{std::in_place, "plan jobs"};
-  STEPCAST_ASSIGN(const JobPool pool, plan_jobs(request, platforms.front(), options.n_gpus.front(), jobs));
+  STEPCAST_ASSIGN(JobPool pool, plan_jobs(request, platforms.front(), options.n_gpus.front(), jobs));
+  pool.currency = options.goal.currency;
   progress.reset();
   const ReportDocument document = jobs_document(pool);
   return report.finish(document, options.json ? document.json : std::string{});
@@ -293,7 +294,6 @@ Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
                                            : running->n_gpus.value_or(running->layout.world_size());
   std::optional<ProgressLine> progress{std::in_place, fmt::format("plan on {} GPUs", request.n_gpus)};
   STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
-  progress.reset();
   for (const std::string& setting : request.job.not_modelled)
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   if (plan.found.priced.empty()) return why_none(plan, layout_fixes(request, platform));
@@ -301,6 +301,7 @@ Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
     STEPCAST_ASSIGN(const std::string rows, options.csv.ends_with(".jsonl")
                                                 ? Result<std::string>{plan_jsonl(plan)}
                                                 : plan_csv(plan, platform));
+    progress.reset();
     STEPCAST_TRY(csv->write(rows));
   }
   Status table = Ok{};
@@ -315,6 +316,7 @@ Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
     plan.notes.push_back(node_note(options.platforms.front(), named.name));
   PlanSubject subject{named.name, platform.device.name, options.top, std::nullopt, options.why};
   if (running) subject.now = layout_now(*running, plan, platform);
+  progress.reset();
   const ReportDocument document = plan_document(plan_answer(plan, subject));
   STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
   if (options.json || report.replaces_text()) return kSuccess;

@@ -34,6 +34,7 @@ Result<int> run_pools(const PlanOptions& options) {
     STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.power_limit, "--power-limit"));
   }
   if (options.goal.tokens > 0) request.budget.tokens = options.goal.tokens;
+  request.budget.currency = options.goal.currency;
   request.budget.carbon_g_per_kWh = options.goal.carbon_g_per_kWh;
   request.budget.failures = options.failures;
   request.budget.recovery = options.recovery;

@@ -176,11 +176,15 @@ Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest r
   std::ranges::sort(batches);
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   std::vector<BatchForecast> series;
+  std::optional<ProgressLine> progress{std::in_place, "predict from traces"};
   for (const std::int64_t batch : batches) {
     request.batch = batch;
+    request.progress = progress->reading(
+        fmt::format("predict from traces: batch {} of {}", series.size() + 1, batches.size()));
     STEPCAST_ASSIGN(Forecast forecast, session.predict(request));
     series.push_back({batch, std::move(forecast)});
   }
+  progress.reset();
   return report.finish(batch_series_document(series, report.made_for()),
                        options.shared.json ? batch_series_json(series) : std::string{});
 }
@@ -333,8 +337,10 @@ Result<int> run_series(const PredictOptions& options, const Subject& subject, co
   StepSeries asked{options.shared.n_gpus, {}, {}, options.described.same_layout, options.shared.batches};
   if (options.described.micro_batches.size() > 1) asked.micro_batches = options.described.micro_batches;
   if (options.shared.global_batches.size() > 1) asked.global_batches = options.shared.global_batches;
+  std::optional<ProgressLine> progress{std::in_place, "predict a series"};
   STEPCAST_ASSIGN(std::vector<ScalingPoint> series,
                   subject.series(*session_for_question(question.step.platform), question, asked));
+  progress.reset();
   if (is_laid_out(subject.question)) add_notes(words, series.front().forecast);
   return report.finish(scaling_series_document(series, report.made_for()),
                        options.shared.json ? scaling_series_json(series) : std::string{});
@@ -378,14 +384,18 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
                    : options.shared.sensitivity                    ? subject.sensitivity
                                                                    : subject.predict;
   const std::shared_ptr<const Session> session = session_for_question(question.step.platform);
+  std::optional<ProgressLine> progress{std::in_place, "predict a step"};
   STEPCAST_ASSIGN(StepAnswer answer, ask(*session, question));
   if (auto* step = std::get_if<Report>(&answer); step != nullptr && is_laid_out(subject.question)) {
     add_notes(words, step->forecast);
     const bool is_wanted = wants_advice(options.described.advice);
     const bool prints_sensitivities = options.shared.sensitivity && options.shared.json;
-    if (is_wanted && is_asked_of("predict") && !prints_sensitivities)
+    if (is_wanted && is_asked_of("predict") && !prints_sensitivities) {
+      progress->say("look for changes that save time");
       step->forecast.what_to_change = what_to_change(given_words(), *session, question.step, step->forecast);
+    }
   }
+  progress.reset();
   return std::visit([&](const auto& given) { return give(options, report, given); }, answer);
 }
 

@@ -83,7 +83,7 @@ std::string progress_text(std::string_view what, double seconds, const std::opti
 
 void ProgressLine::run() {
   using std::chrono::milliseconds;
-  constexpr milliseconds kPatience{2000}, kPeriod{500};
+  constexpr milliseconds kPatience{1000}, kPeriod{500};
   const auto begin = Clock::now();
   const auto since = [](Clock::time_point then) {
     return std::chrono::duration<double>(Clock::now() - then).count();

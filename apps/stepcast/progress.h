@@ -1,7 +1,7 @@
 // Shows on a terminal what takes long and since when. Silent if standard error is a pipe or file.
 //
 //   const ProgressLine progress{"validate kernels"};
-//   ...                                  // after two seconds: "validate kernels: 3 s, 43 % of this part, 4 s left"
+//   ...                                  // after a second: "validate kernels: 3 s, 43 % of this part, 4 s left"
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct ProgressShare {
 [[nodiscard]] std::string progress_text(std::string_view what, double seconds,
                                         const std::optional<ProgressShare>& share);
 
-// A line on standard error, shown after two seconds and removed by the destructor. If the verb runs inside
+// A line on standard error, shown after a second and removed by the destructor. If the verb runs inside
 // another program, that program receives the text (in_process.h).
 class ProgressLine {
  public:

@@ -147,6 +147,7 @@ void add_spread_and_training(CLI::App& app, ReplayOptions& o) {
   flags.add("--train-tokens", &budget.tokens, "tokens to train on instead", above);
   flags.add("--train-iterations", &budget.iterations, "steps to train instead", above);
   flags.add(*find_option("--gpu-hour-price", kOf), &budget.price_per_gpu_hour);
+  flags.add(*find_option("--currency", kOf), &budget.currency);
   flags.add("--gpu-power-watts", &budget.power_per_gpu_W, "power of a GPU with its share of the host", above);
   flags.add(*find_option("--carbon-intensity", kOf), &budget.carbon_g_per_kWh);
   flags.add("--threads", &o.request.threads, "threads to read with (0: all)", {.shows_default = true});

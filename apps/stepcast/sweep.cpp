@@ -70,6 +70,12 @@ Result<int> list(const SweepSpec& spec, const SweepOptions& options) {
   return kSuccess;
 }
 
+// The rows of all shards. A sweep can have many thousands.
+Result<SweepRows> rows_of(const SweepFolder& folder, const SweepSpec& spec) {
+  const ProgressLine progress{"sweep: reading rows"};
+  return folder.rows(spec);
+}
+
 Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
   if (folder.would_be_row_file(options.merged)) {
@@ -89,7 +95,7 @@ Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
     return std::move(error).advice(
         "Python writes Parquet of them: stepcast.Table.of_jsonl(\"all.jsonl\").to_parquet(\"all.parquet\")");
   }
-  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const SweepRows rows, rows_of(folder, spec));
   STEPCAST_ASSIGN(const std::string text,
                   options.merged.ends_with(".csv") ? merged_csv(spec, rows) : merged_rows(spec, rows));
   STEPCAST_TRY(output.write(text));
@@ -99,16 +105,20 @@ Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
   return kSuccess;
 }
 
+void print_status(const SweepSpec& spec, const SweepOutcome& outcome) {
+  print("{} of {} points done\n{}", table_count(outcome.n), table_count(spec.points.size()), outcome.text());
+}
+
 Result<int> status(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
-  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const SweepRows rows, rows_of(folder, spec));
   STEPCAST_ASSIGN(const SweepOutcome outcome, sweep_outcome(spec, rows));
   if (options.json) {
     print("{}\n", sweep_status_json(
                       {spec.hash, spec.points.size(), outcome.n, outcome.n_failed, outcome.n_too_large}));
     return kSuccess;
   }
-  print("{} of {} points done\n{}", table_count(outcome.n), table_count(spec.points.size()), outcome.text());
+  print_status(spec, outcome);
   return kSuccess;
 }
 
@@ -117,9 +127,11 @@ Result<int> page(const SweepSpec& spec, const SweepOptions& options) {
   std::vector<std::filesystem::path> inputs = folder.own_files();
   inputs.emplace_back(options.spec);
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
-  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const SweepRows rows, rows_of(folder, spec));
+  STEPCAST_ASSIGN(const SweepOutcome outcome, sweep_outcome(spec, rows));
   STEPCAST_ASSIGN(const ReportDocument document, sweep_document(spec, rows));
   STEPCAST_TRY(report.give(document));
+  print_status(spec, outcome);
   report.note();
   return kSuccess;
 }
@@ -132,7 +144,9 @@ Result<int> one_point(const SweepSpec& spec, const SweepOptions& options) {
         .expected(fmt::format("the id of one of the {} points (--list)", spec.points.size()));
   }
   const Session session;
+  std::optional<ProgressLine> progress{std::in_place, "sweep: one point"};
   STEPCAST_ASSIGN(const std::string row, session.run(*point));
+  progress.reset();
   print("{}\n", row);
   return kSuccess;
 }
@@ -173,7 +187,7 @@ Result<int> run_sweep(const SweepOptions& options) {
   print("\n{} had a row before, {} were run: {}\n", table_count(report.n_before), table_count(report.n_run),
         in_one_line(report.file.string()));
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
-  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const SweepRows rows, rows_of(folder, spec));
   STEPCAST_ASSIGN(const SweepOutcome outcome,
                   sweep_outcome(spec, rows, [&](const SweepPoint& point) { return shard.has(point); }));
   print("{}", outcome.text());

@@ -119,6 +119,7 @@ class PredictFlags(TypedDict, total=False):
     train_samples: Number
     train_iterations: Number
     gpu_hour_price: Number
+    currency: Text
     failures: Text
     recovery: Union[Text, Iterable[Text]]
     gpu_power_watts: Number
@@ -338,6 +339,7 @@ class PlanFlags(TypedDict, total=False):
     train_tokens: Number
     within: Text
     gpu_hour_price: Union[Text, Iterable[Text]]
+    currency: Text
     carbon_intensity: Number
     power_budget: Text
     failures: Text
@@ -432,6 +434,7 @@ class ReplayFlags(TypedDict, total=False):
     train_tokens: Number
     train_iterations: Number
     gpu_hour_price: Number
+    currency: Text
     gpu_power_watts: Number
     carbon_intensity: Number
     threads: int

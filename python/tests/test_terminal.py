@@ -61,3 +61,9 @@ def test_says_how_much_is_done_and_what_is_left():
     """Of a million scenarios, which nobody waits for."""
     states = shown("replay", str(ROOT / "examples" / "dlrm_4gpu"), "--scenarios", "1000000", until=r"s left")
     assert re.search(r"replay: \d+ s, \d+ % of this part, \d+ s left", states)
+
+
+def test_a_long_prediction_is_not_silent():
+    """The search for a layout of a large model takes seconds."""
+    states = shown("predict", "--model", "deepseek-v3", "--platform", "dgx-h100", "--gpus", "1024", until=r"predict a step: \d+ s")
+    assert re.search(r"predict a step: \d+ s", states)

@@ -69,5 +69,52 @@ TEST(Compare, WritesThousandsApart) {
   EXPECT_THAT(compare(b, made(999.94, 1, 1)).verdict, ::testing::HasSubstr("(999.9 against 1,234,567.9 ms)"));
 }
 
+TEST(Compare, BeginsWithDifferentJobs) {
+  Forecast a = made(20, 10, 4), b = made(16, 9, 1);
+  a.model = "gpt2";
+  b.model = "llama-3-8b";
+  a.parameters = 124'000'000;
+  b.parameters = 8'030'000'000;
+  const Comparison c = compare(a, b);
+  EXPECT_EQ(
+      c.different_jobs,
+      "These are different jobs: gpt2 (0.124 billion parameters) and llama-3-8b (8.03 billion parameters).");
+  EXPECT_THAT(c.verdict, ::testing::StartsWith(c.different_jobs + " B takes 20.0 % less than A"));
+  a.step_time_ms = 0;
+  EXPECT_EQ(compare(a, b).verdict, c.different_jobs + " A takes no time");
+}
+
+// A folder can have another name than its model, and another layout pads the vocabulary: 124.0 and 124.7 million.
+TEST(Compare, TakesOtherNamesAndBatchesForTheSameJob) {
+  Forecast a = made(20, 10, 4), b = made(16, 9, 1);
+  a.model = "gpt2";
+  b.model = "checkpoints/42";
+  a.parameters = 124'000'000;
+  b.parameters = 124'700'000;
+  a.layout = {{"global_batch_sequences", 64.0}};
+  b.layout = {{"global_batch_sequences", 128.0}};
+  EXPECT_EQ(compare(a, b).different_jobs, "");
+  b.parameters.reset();  // a log may not have them
+  EXPECT_EQ(compare(a, b).different_jobs, "");
+  EXPECT_THAT(compare(a, b).verdict, ::testing::StartsWith("B takes 20.0 % less than A"));
+}
+
+// Of 10 ms of kernels, 3 ms look up embeddings: a recorded step of a recommendation model.
+TEST(Compare, TellsARecordedRecommendationModelFromATraining) {
+  Forecast training = made(20, 10, 4), recorded = made(16, 6, 1);
+  training.kind = "transformer";
+  training.model = "gpt2";
+  recorded.kind = "replay";
+  recorded.traces = "run_1";
+  EXPECT_EQ(compare(training, recorded).different_jobs, "");
+  recorded.classes[0].computation_by_class_ms.push_back({"embedding", 3});
+  EXPECT_EQ(
+      compare(training, recorded).different_jobs,
+      "These are different jobs: gpt2 (a language or vision model) and run_1 (a recommendation model).");
+  EXPECT_EQ(compare(recorded, recorded).different_jobs, "");
+  recorded.classes[0].computation_by_class_ms.push_back({"attention", 1});
+  EXPECT_EQ(compare(training, recorded).different_jobs, "");
+}
+
 }  // namespace
 }  // namespace stepcast::compare_test

@@ -199,6 +199,16 @@ TEST(ForecastTraining, CountsStepsHoursAndPrice) {
   EXPECT_DOUBLE_EQ(*f.training->energy_MWh, 0.004);  // 8 h x 500 W
 }
 
+TEST(ForecastTraining, HasTheCurrencyOfItsPrice) {
+  Forecast f = of_step(3600, 8);
+  ASSERT_TRUE(add_training(f, {.samples = 512'000, .price_per_gpu_hour = 2, .currency = "EUR"}).ok());
+  EXPECT_EQ(f.training->currency, "EUR");
+  ASSERT_TRUE(add_training(f, {.samples = 512'000, .price_per_gpu_hour = 2}).ok());
+  EXPECT_FALSE(f.training->currency.has_value());
+  ASSERT_TRUE(add_training(f, {.samples = 512'000, .currency = "EUR"}).ok());
+  EXPECT_FALSE(f.training->currency.has_value());  // nothing has a price
+}
+
 TEST(ForecastTraining, NeedsToKnowWhatAStepTakes) {
   Forecast f = of_step(1, 1);
   EXPECT_EQ(add_training(f, {.tokens = 100}).error().message(),

@@ -71,9 +71,15 @@ TEST(ReportOutput, MarkdownStandsInsteadOfTheText) {
 
 TEST(ReportOutput, TextStaysAsItIsWithoutAReport) {
   const TemporaryFolder folder;
-  const CommandResult plain = run(kForecast);
-  const CommandResult beside = run(with(kForecast, {"--report", (folder.path() / "page.html").string()}));
-  EXPECT_THAT(beside.out, StartsWith(plain.out));
+  const std::string trace = (source_dir() / "examples" / "dlrm_4gpu").string();
+  for (const Words& verb :
+       {kForecast, Words{"replay", trace}, with(kForecast, {"--details"}),
+        Words{"replay", trace, "--details"}, Words{"predict", "--trace", trace, "--details"},
+        Words{"predict", "--model", "dlrm-default", "--gpus", "4,8", "--details"}}) {
+    const std::string page = (folder.path() / "page.html").string();
+    const CommandResult plain = run(verb), beside = run(with(verb, {"--report", page}));
+    EXPECT_EQ(beside.out, plain.out + "\nReport written to " + page + ": open it in a browser\n");
+  }
 }
 
 TEST(ReportOutput, NeverWritesOverWhatItRead) {

@@ -99,5 +99,28 @@ TEST(ReportDocument, SaysHowMuchIsLeftOut) {
             "\n### Both\n\nhere\n");
 }
 
+// Of 1,234 rows the table has two, of which a terminal shows one.
+TEST(ReportDocument, CountsRowsThatTheTableDoesNotHave) {
+  ReportTable table{"name<"};
+  table.of = 1234;
+  for (const char* name : {"a", "b"}) table.row({name});
+  ReportDocument document{.title = "Names"};
+  document.add("All", {table});
+  EXPECT_EQ(report_text(document), "\nAll\n  name\n  a\n  b\n  and 1,232 more\n");
+  table.most_in_terminal = 1;
+  document.sections = {};
+  document.add("All", {table});
+  EXPECT_EQ(report_text(document), "\nAll\n  name\n  a\n  and 1,233 more\n");
+}
+
+TEST(ReportDocument, KeepsSectionsOfAPageOffTerminals) {
+  ReportDocument document{.title = "Two"};
+  document.add("First", {ReportText{"here", 0}});
+  document.add("Second", {ReportText{"there", 0}});
+  document.keep_on_page(1);
+  EXPECT_EQ(report_text(document), "\nFirst\nhere\n");
+  EXPECT_NE(report_markdown(document).find("### Second"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stepcast::document_test

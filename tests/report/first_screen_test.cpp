@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -74,6 +75,18 @@ TEST(FirstScreen, IsAllOfAShortDocument) {
   ReportDocument without = long_document();
   without.first_screen.reset();
   EXPECT_EQ(first_screen_text(without), report_text(without));
+}
+
+// Five suggestions, of which three may be shown; a table that is itself only the beginning of a list.
+TEST(FirstScreen, CountsWhatItLeavesOut) {
+  ReportDocument document = long_document();
+  document.first_screen->blocks.emplace_back(ReportList{.items = {"a", "b", "c", "d", "e"}, .most = 3});
+  std::get<ReportTable>(document.first_screen->blocks.front().content).of = 1000;
+  const std::string text = first_screen_text(document);
+  EXPECT_THAT(text, HasSubstr("  and 998 more\n1. a\n2. b\n3. c\n"));
+  EXPECT_THAT(text, HasSubstr("More with --details (2 more suggestions, "));
+  document.first_screen->notes.clear();
+  EXPECT_THAT(first_screen_text(document), HasSubstr("More with --details (2 more suggestions)\n"));
 }
 
 TEST(FirstScreen, CutsTheWidestWords) {

@@ -55,6 +55,14 @@ TEST(ForecastText, SaysWhatToChangeBeforeWhereTheTimeGoes) {
   EXPECT_THAT(forecast_text(f), HasSubstr("  Nothing to gain: the layout is the best.\n"));
 }
 
+TEST(TrainingText, SaysTheCurrencyOfThePrice) {
+  Forecast f;
+  f.training = ForecastTraining{.iterations = 10, .time_s = 3600, .gpu_hours = 1000, .price = 2000};
+  EXPECT_THAT(training_text(f), HasSubstr("price 2,000 in your currency"));
+  f.training->currency = "EUR";
+  EXPECT_THAT(training_text(f), HasSubstr("price 2,000 EUR"));
+}
+
 TEST(ForecastText, SaysWhereTheTimeGoesInTheWordsOfTheReports) {
   Forecast f;
   f.model = "tiny";

@@ -14,6 +14,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/comparison_document.h"
+#include "stepcast/report/first_screen.h"
 #include "stepcast/report/html/assets.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/inspect_answer.h"
@@ -369,6 +370,25 @@ TEST(ReportPages, InspectedFilesStandInOneTable) {
   EXPECT_THAT(page, HasSubstr("Sections exist for the first 20 files"));
 }
 
+// Of different jobs, that is said above the first percentage, and no axis is cut.
+TEST(ReportPages, ComparisonOfDifferentJobsBeginsWithThat) {
+  Forecast a = small_forecast(), b = a;
+  a.parameters = 1'000'000'000;
+  b.parameters = 2'000'000'000;
+  b.step_time_ms = 10.5;
+  const ComparisonAnswer answer{"a.json", "b.json", "fitted", "fitted", compare(a, b)};
+  const ReportDocument document = comparison_document(answer);
+  const std::string page = report_html(document), said = "These are different jobs: ";
+  EXPECT_LT(page.find(said), page.find("+5.0 %")) << page;
+  EXPECT_THAT(page, Not(HasSubstr("The axis does not start at zero.")));
+  expect_sound(page, comparison_json(answer));
+  for (const std::string& text :
+       {report_text(document), first_screen_text(document), report_markdown(document), document.json}) {
+    EXPECT_LT(text.find(said), text.find(" %")) << text;
+    EXPECT_THAT(text, HasSubstr("5.0 %"));
+  }
+}
+
 TEST(EmbeddedJson, IsNothingInOtherTexts) {
   EXPECT_FALSE(embedded_json("").has_value());
   EXPECT_FALSE(embedded_json("{\"schema\": \"stepcast.forecast/1\"}").has_value());
@@ -406,6 +426,9 @@ TEST(WaterfallChart, HasPointsInsteadOfBarsOnAnAxisWithoutZero) {
   WaterfallChart chart{.from_name = "A", .to_name = "B", .from = 2200, .to = 2300};
   EXPECT_EQ(count(waterfall_chart(chart).str(), "<circle"), 2U);
   EXPECT_EQ(count(waterfall_chart(chart).str(), "<rect"), 1U);
+  chart.from_zero = true;
+  EXPECT_EQ(count(waterfall_chart(chart).str(), "<rect"), 3U);
+  chart.from_zero = false;
   chart.to = 5000;
   EXPECT_EQ(count(waterfall_chart(chart).str(), "<circle"), 0U);
   EXPECT_EQ(count(waterfall_chart(chart).str(), "<rect"), 3U);

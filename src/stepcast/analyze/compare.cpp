@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/base/text.h"
 
 namespace stepcast {
@@ -110,6 +111,42 @@ std::vector<std::string> changed_settings(const Forecast& a, const Forecast& b) 
   return changed;
 }
 
+// What is trained, in words; empty: the forecast does not say it. Recorded steps are told apart by their kernels.
+std::string_view subject_of(const Forecast& f) {
+  if (f.kind == "transformer") return "a language or vision model";
+  if (f.kind == "dlrm") return "a recommendation model";
+  if (f.classes.empty()) return {};
+  const NamedTimes& kernels = f.critical().computation_by_class_ms;
+  if (time_ms(kernels, "attention") > 0) return "a language or vision model";
+  // Transformers without fused attention spend less in the lookup of tokens. Assumed.
+  constexpr double kOfRecommendation = 0.1;
+  return time_ms(kernels, "embedding") > kOfRecommendation * sum_ms(kernels) ? "a recommendation model"
+                                                                             : std::string_view{};
+}
+
+// Numbers of parameters tell models apart, because a file and a preset can give one model two names.
+bool other_size(const Forecast& a, const Forecast& b) {
+  if (!a.parameters || !b.parameters) return false;
+  const auto n_a = static_cast<double>(*a.parameters), n_b = static_cast<double>(*b.parameters);
+  constexpr double kPadding = 0.01;  // of the vocabulary, by its layout
+  return std::abs(n_a - n_b) > kPadding * std::max(n_a, n_b);
+}
+
+// The sentence of Comparison::different_jobs.
+std::string different_jobs(const Forecast& a, const Forecast& b) {
+  const std::string_view subject_a = subject_of(a), subject_b = subject_of(b);
+  const bool other_subject = !subject_a.empty() && !subject_b.empty() && subject_a != subject_b;
+  if (!other_subject && !other_size(a, b)) return {};
+  const auto name = [&](const Forecast& f, std::string_view subject) {
+    const std::string of = f.model ? *f.model : f.traces.value_or("a model");
+    return other_subject
+               ? fmt::format("{} ({})", of, subject)
+               : fmt::format("{} ({:.3g} billion parameters)", of, 1e-9 * static_cast<double>(*f.parameters));
+  };
+  return in_one_line(
+      fmt::format("These are different jobs: {} and {}.", name(a, subject_a), name(b, subject_b)));
+}
+
 // How far the time of a part is usually off, as a standard deviation of ln(time). Assumed: the same widths by
 // which calibrate restrains its factors (iteration_fit.cpp).
 double usual_error(std::string_view part) {
@@ -139,8 +176,8 @@ std::vector<Explanation> explanations_of(const Forecast& f, double to_ms) {
 // One decimal and separators of thousands: "12,345.6".
 std::string thousands(double value) { return with_separators(fmt::format("{:.1f}", value)); }
 
-// The sentence of Comparison::verdict. The sides are called A and B, or "the log" and "the forecast".
-std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c) {
+// The last sentence of Comparison::verdict. The sides are called A and B, or "the log" and "the forecast".
+std::string difference_text(const Forecast& a, const Forecast& b, const Comparison& c) {
   const bool a_is_log = a.kind == "log", b_is_log = b.kind == "log";
   const bool one_is_log = a_is_log != b_is_log;
   const std::string_view first = !one_is_log ? "A" : a_is_log ? "the log" : "the forecast";
@@ -169,6 +206,10 @@ std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c
   return text;
 }
 
+std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c) {
+  return c.different_jobs + (c.different_jobs.empty() ? "" : " ") + difference_text(a, b, c);
+}
+
 }  // namespace
 
 Comparison compare(const Forecast& a, const Forecast& b) {
@@ -186,6 +227,7 @@ Comparison compare(const Forecast& a, const Forecast& b) {
   band(b, c.b_p10_ms, c.b_p90_ms);
   c.intervals_overlap = c.a_p10_ms <= c.b_p90_ms && c.b_p10_ms <= c.a_p90_ms;
   c.settings = changed_settings(a, b);
+  c.different_jobs = different_jobs(a, b);
   const bool both_have_parts = !a.classes.empty() && !b.classes.empty();
   if (!both_have_parts) {
     c.explanations =

@@ -38,8 +38,11 @@ struct Explanation {
 // left out.
 struct Comparison {
   STEPCAST_FIELDS(Comparison);
-  // One sentence: the difference, the part that contributes most, and whether the intervals p10 to p90
-  // overlap.
+  // Jobs with other models are different; those with another layout, batch or platform are not.
+  STEPCAST_FIELD(std::string, different_jobs,
+                 "sentence that names both jobs if they are different; empty: one job");
+  // The sentence above, and one more: the difference, the part that contributes most, and whether the
+  // intervals p10 to p90 overlap.
   STEPCAST_FIELD(std::string, verdict, "");
   STEPCAST_FIELD(double, a_step_time_ms, "");
   STEPCAST_FIELD(double, b_step_time_ms, "");

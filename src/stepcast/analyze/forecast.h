@@ -427,7 +427,8 @@ struct MeasuredCheck {
 // is set.
 struct TrainingBudget {
   std::optional<double> samples{}, tokens{}, iterations{};  // the requested amount
-  std::optional<double> price_per_gpu_hour{};               // in any currency
+  std::optional<double> price_per_gpu_hour{};               // in `currency`
+  std::string currency{};                                   // printed behind amounts; empty: any
   // Power of a GPU with its share of the host, in W. Nothing: Forecast::power is used.
   std::optional<double> power_per_gpu_W{};
   std::optional<double> carbon_g_per_kWh{};  // carbon intensity of the electricity
@@ -450,6 +451,7 @@ struct ForecastTraining {
   STEPCAST_FIELD(double, time_s, "training time in s, at the expected step (promised_step_time_ms)");
   STEPCAST_FIELD(double, gpu_hours, "GPU-hours of all GPUs");
   STEPCAST_FIELD(std::optional<double>, price, "price of the training, in the currency of --gpu-hour-price");
+  STEPCAST_FIELD(std::optional<std::string>, currency, "currency of the price, if you gave it");
   // Energy in MWh and emissions in tonnes of CO2. Missing if the power, or the carbon intensity, is unknown.
   STEPCAST_FIELD(std::optional<double>, energy_MWh,
                  "energy in MWh, at the power you gave or that of the nodes and switches");

@@ -359,6 +359,7 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
   training.step_p99_ms = steps.p99_s * 1e3;
   training.gpu_hours = training.time_s / 3600 * gpus;
   if (budget.price_per_gpu_hour) training.price = training.gpu_hours * *budget.price_per_gpu_hour;
+  if (training.price && !budget.currency.empty()) training.currency = budget.currency;
   if (budget.power_per_gpu_W)
     training.energy_MWh = training.gpu_hours * *budget.power_per_gpu_W * 1e-6;
   else if (forecast.power)

@@ -70,6 +70,7 @@ struct JobPool {
   std::string platform;
   std::int64_t n_gpus = 0, gpus_per_node = 1;
   PlanObjective objective = PlanObjective::step_time;
+  std::string currency{};  // of the prices, for reports; empty: any
   std::vector<PooledJob> jobs;
   std::int64_t n_used = 0;
   std::optional<std::int64_t> pool_in_time{};  // smallest pool with all jobs in time, if found

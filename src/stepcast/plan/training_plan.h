@@ -18,6 +18,7 @@ struct TrainingGoal {
   double tokens = 0;                  // tokens to train on
   std::optional<double> within_days;  // deadline
   std::optional<double> price_per_gpu_hour;
+  std::string currency{};                    // of the prices; empty: any
   std::optional<double> carbon_g_per_kWh{};  // carbon intensity of the electricity, in g/kWh
   std::optional<double> power_budget_W{};    // limit for nodes and switches together
   std::optional<RunAssumptions> run;         // interruptions of the run; empty: an uninterrupted run

@@ -29,7 +29,8 @@ ReportFigure waterfall(const Comparison& c) {
                        .to = c.b_step_time_ms,
                        .steps = {},
                        .rest_name = c.parts.empty() ? "parts are unknown" : "the rest",
-                       .unit = "ms"};
+                       .unit = "ms",
+                       .from_zero = !c.different_jobs.empty()};
   chart.decimals = std::max(c.a_step_time_ms, c.b_step_time_ms) >= kCoarseMs ? 1 : 3;
   for (std::size_t i = 0; i < std::min(kMostSteps, c.parts.size()); ++i)
     chart.steps.push_back({part_text(c.parts[i].key), c.parts[i].difference_ms()});
@@ -105,7 +106,11 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   ReportDocument document;
   document.title = "Two steps compared";
   document.subject = {"A: " + answer.a, "B: " + answer.b};
-  document.verdict = sentence(c.verdict);
+  const bool differ = !c.different_jobs.empty();
+  // The subject is above all percentages, those of the figures too.
+  if (differ) document.subject.insert(document.subject.begin(), c.different_jobs);
+  const std::string difference = differ ? c.verdict.substr(c.different_jobs.size() + 1) : c.verdict;
+  document.verdict = sentence(difference);
   if (!document.verdict.empty() && !document.verdict.ends_with('.')) document.verdict += '.';
   document.figures = {
       {"A", duration_text(c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms),
@@ -124,7 +129,8 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   // Only a terminal has this heading: pages show subject and figures instead.
   ReportSection& head = document.add("", {std::move(steps)});
   head.shown = Shown::terminal;
-  head.opening = fmt::format("A  {}\nB  {}\n{}\n\n", in_one_line(answer.a), in_one_line(answer.b), c.verdict);
+  head.opening = fmt::format("{}{}A  {}\nB  {}\n{}\n\n", c.different_jobs, differ ? "\n" : "",
+                             in_one_line(answer.a), in_one_line(answer.b), difference);
   if (!c.settings.empty())
     document.add("Settings that differ", {ReportList{c.settings, "    "}}).opening =
         "\n  settings that differ\n";

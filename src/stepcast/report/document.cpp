@@ -258,8 +258,8 @@ ReportTable table_on(const ReportTable& table, Shown on) {
   if (on == Shown::page && out.rows.size() < of)
     out.caption = fmt::format("{} of {} shown{}{}", out.rows.size(), table_count(of),
                               table.caption.empty() ? "" : ". ", table.caption);
-  else if (n_rows > most)
-    out.caption = fmt::format("and {} more", n_rows - most);
+  else if (out.rows.size() < of)
+    out.caption = fmt::format("and {} more", table_count(of - out.rows.size()));
   for (std::size_t c = 0; c < out.columns.size() && on == Shown::terminal; ++c) {
     for (auto& [cells] : out.rows)
       if (c < cells.size()) cells[c].text = shorten(std::move(cells[c].text), out.columns[c].most_width);

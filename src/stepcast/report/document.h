@@ -108,7 +108,7 @@ struct ReportTable {
   // The number of rows to show, in total and in a terminal. If there are more, their number is shown below.
   std::size_t most = kNoLimit, most_in_terminal = most;
   std::vector<std::string> on_first_screen{};  // headings of the columns to show there; empty: all
-  // The number of rows of the whole list if `rows` are only its first ones; a page says so.
+  // The number of rows of the whole list if `rows` are only its first ones; it is shown below the table.
   std::size_t of = 0;
   // The path of the list in the JSON if its items are the rows; otherwise empty.
   std::string list{};
@@ -135,6 +135,7 @@ struct TerminalText {
 struct ReportList {
   std::vector<std::string> items;
   std::string_view bullet = "  - ";  // text in front of each item; in a terminal only
+  std::size_t most = kNoLimit;       // items on the first screen, which says how many more there are
 };
 
 // Text for users to copy: flags or a file. It is not wrapped.
@@ -207,6 +208,10 @@ struct ReportDocument {
   [[nodiscard]] bool has_page() const { return is_shown(made_for, Shown::page); }
   // Appends a section. The reference is valid until the next section is added.
   ReportSection& add(std::string section, std::vector<ReportBlock> blocks = {});
+  // Keeps the sections from number `first` on off terminals, which print the same with and without a page.
+  void keep_on_page(std::size_t first) {
+    for (; first < sections.size(); ++first) sections[first].shown = Shown::page;
+  }
 };
 
 // The section with `command`, which is the last one of a page. It has no blocks if the command is empty.

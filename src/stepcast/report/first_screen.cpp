@@ -117,8 +117,8 @@ struct ScreenBlock {
   std::string operator()(const ReportTable& block) const {
     if (block.rows.empty()) return {};
     std::string text = report_text(for_screen(block, columns));
-    if (block.rows.size() > block.most)
-      text += fmt::format("  and {} more\n", block.rows.size() - block.most);
+    const std::size_t of = std::max(block.rows.size(), block.of), n = std::min(block.rows.size(), block.most);
+    if (n < of) text += fmt::format("  and {} more\n", table_count(of - n));
     return text;
   }
   std::string operator()(const ReportFigure& /*picture*/) const { return {}; }
@@ -143,15 +143,20 @@ std::string figures_text(std::span<const KeyFigure> figures, std::size_t columns
   return text;
 }
 
-// The blocks behind an empty line. Tables and lists lose rows until the text has fewer than `room` lines.
-std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::size_t room) {
+// The blocks behind an empty line. Tables and lists lose rows until the text has fewer than `room` lines. `left`
+// receives the number of items that lists lose; tables say it themselves.
+std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::size_t room, std::size_t& left) {
   for (std::size_t most = kScreenLines;; --most) {
     std::string text;
+    left = 0;
     for (const ReportBlock& block : screen.blocks) {
       ReportBlock shown = block;
       if (auto* table = std::get_if<ReportTable>(&shown.content)) table->most = std::min(table->most, most);
-      if (auto* list = std::get_if<ReportList>(&shown.content))
-        list->items.resize(std::min(list->items.size(), most));
+      if (auto* list = std::get_if<ReportList>(&shown.content)) {
+        const std::size_t n_items = list->items.size();
+        list->items.resize(std::min({n_items, most, list->most}));
+        left += n_items - list->items.size();
+      }
       text += std::visit(ScreenBlock{columns}, shown.content);
     }
     if (text.empty()) return text;
@@ -159,8 +164,15 @@ std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::siz
   }
 }
 
+// "1 more note"; empty if there are none.
+std::string more_text(std::size_t n, std::string_view what) {
+  return n == 0 ? std::string{} : fmt::format("{} more {}{}", n, what, n == 1 ? "" : "s");
+}
+
 // The notes that fit into `room` lines, and the last line of the screen, which refers to --details.
-std::string notes_text(const std::vector<std::string>& notes, std::size_t columns, std::size_t room) {
+// `suggestions_left`: those in lists that had no room.
+std::string notes_text(const std::vector<std::string>& notes, std::size_t columns, std::size_t room,
+                       std::size_t suggestions_left) {
   constexpr std::string_view kOpening = "note: ";
   std::string text;
   std::size_t shown = 0;
@@ -171,11 +183,12 @@ std::string notes_text(const std::vector<std::string>& notes, std::size_t column
     text += one;
     ++shown;
   }
-  // The last line says how many notes are missing.
-  const std::size_t left = notes.size() - shown;
-  return text +
-         fmt::format("More with --details{}\n",
-                     left == 0 ? "" : fmt::format(" ({} more {})", left, left == 1 ? "note" : "notes"));
+  // The last line says how many suggestions and notes are missing.
+  std::string left = more_text(suggestions_left, "suggestion");
+  const std::string notes_left = more_text(notes.size() - shown, "note");
+  if (!left.empty() && !notes_left.empty()) left += ", ";
+  left += notes_left;
+  return text + "More with --details" + (left.empty() ? "" : " (" + left + ")") + "\n";
 }
 
 }  // namespace
@@ -220,10 +233,12 @@ std::string first_screen_text(const ReportDocument& document, std::size_t termin
        {figures_text(figures, columns), why.empty() ? std::string{} : screen_lines({}, why, columns)})
     if (!part.empty()) text += "\n" + part;
   constexpr std::size_t kEnd = 2;  // lines below the blocks: an empty one and the last one
-  text += blocks_text(screen, columns, kScreenLines - std::min(kScreenLines, n_lines(text) + kEnd));
+  std::size_t suggestions_left = 0;
+  text += blocks_text(screen, columns, kScreenLines - std::min(kScreenLines, n_lines(text) + kEnd),
+                      suggestions_left);
   text += "\n";
   const std::size_t taken = n_lines(text) + 1;
-  text += notes_text(screen.notes, columns, kScreenLines - std::min(kScreenLines, taken));
+  text += notes_text(screen.notes, columns, kScreenLines - std::min(kScreenLines, taken), suggestions_left);
   ReportDocument asked;
   for (const ReportSection& section : document.sections)
     if (section.is_asked) asked.sections.push_back(section);

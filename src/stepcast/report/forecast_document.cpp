@@ -335,7 +335,8 @@ void add_collectives(ReportDocument& document, const Forecast& f) {
          table_number(one.longest_wait_us, 1),
          one.came_last < f.classes.size() ? f.classes[one.came_last].name : ""});
   }
-  table.caption = fmt::format("The most expensive of {}.", table_count(f.n_collectives));
+  table.of = f.n_collectives;
+  table.caption = "Most expensive first.";
   document.add("Collectives of the step", {table}).folded = true;
 }
 
@@ -480,7 +481,8 @@ std::string training_text(const Forecast& forecast) {
   out += fmt::format(": {} steps, {}", table_number(t.iterations, 0), duration(t.time_s));
   if (t.run) out += fmt::format(" (p10 {:.1f}, p90 {:.1f})", t.run->days_p10, t.run->days_p90);
   out += fmt::format(", {} GPU-hours", table_amount(t.gpu_hours, 0));
-  if (t.price) out += fmt::format(", price {}", table_amount(*t.price, 0));
+  if (t.price)
+    out += fmt::format(", price {} {}", table_amount(*t.price, 0), t.currency.value_or("in your currency"));
   if (t.energy_MWh) out += fmt::format(", {} MWh", table_amount(*t.energy_MWh, 1));
   if (t.co2_t) out += fmt::format(", {} t CO2", table_amount(*t.co2_t, 1));
   out += fmt::format("\nSteps: p50 {}, p90 {}, p99 {}", duration_text(t.step_p50_ms),
@@ -611,7 +613,9 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   if (illustrations.sensitivity != nullptr)
     add_sensitivity(document, *illustrations.sensitivity,
                     illustrations.prints_sensitivity ? Shown::everywhere : Shown::page);
+  const std::size_t n_sections = document.sections.size();
   if (document.has_page()) add_page_sections(document, f, illustrations.pictures);
+  document.keep_on_page(n_sections);
   return document;
 }
 

@@ -178,6 +178,7 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
   a("train_tokens", t.goal.tokens);
   a("within_days", if_any(t.goal.within_days));
   a("price_per_gpu_hour", if_any(t.goal.price_per_gpu_hour));
+  a("currency", given_if(!t.goal.currency.empty(), t.goal.currency), "currency of the prices");
   a("carbon_g_per_kWh", if_any(t.goal.carbon_g_per_kWh));
   a("power_budget_W", if_any(t.goal.power_budget_W));
   a("options",
@@ -191,6 +192,7 @@ void fields(auto& a, Is<JobPool> auto& pool) {
   a("n_used", pool.n_used, "number of GPUs allocated to jobs");
   a("n_gpus_in_time", if_any(pool.pool_in_time),
     "number of GPUs of the smallest pool that meets every deadline");
+  a("currency", given_if(!pool.currency.empty(), pool.currency), "currency of the prices");
   a("jobs", Each{pool.jobs, [&](auto& one, const PooledJob& job) {
                    one("name", job.job.name);
                    one("model", job.job.model);

@@ -257,6 +257,7 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   std::ranges::stable_sort(steady, {}, &JitteredLayout::p90_ms);
   ReportTable table{"# | layout<"};
   table.indent = 0;
+  table.of = steady.size();
   for (std::size_t i = 0; i < std::min(plan.top, steady.size()); ++i) {
     const RankedLayoutAnswer& layout = plan.layouts[steady[i].of];
     add_row(table, {std::to_string(layout.rank), to_string(layout.point)}, steady[i])
@@ -289,7 +290,7 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
   }
   table.of = on_front;
   document.add("Pareto-optimal layouts", {std::move(table)}).opening =
-      fmt::format("\nPareto-optimal in time and memory: {} of {} layouts\n", n, on_front);
+      "\nPareto-optimal in time and memory\n";
 }
 
 // Adds the refinements that were faster, and why none of them was chosen if that is so.

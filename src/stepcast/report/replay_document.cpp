@@ -61,23 +61,24 @@ class ReplayDocument {
     opening();
     detail::add_what_to_change(document_, a_.simulated.what_to_change, a_.simulated.n_gpus, "simulated.");
     ranks();
-    if (on_page() && pictures_ != nullptr) {
+    only_on_page([&] {
+      if (pictures_ == nullptr) return;
       detail::add_schedule(
           document_, "Activity of every rank over the step", pictures_->ranks,
           "Simulated. The colour shows the first activity in this order: computation, communication, copies, "
           "waiting for another rank, other waiting. Empty: idle for other reasons.");
-    }
+    });
     memory();
     kernels();
     collectives();
     detail::add_groups(document_, a_);
     detail::add_stragglers(document_, a_);
-    if (on_page()) extremes();
+    only_on_page([&] { extremes(); });
     detail::add_operators(document_, a_, options_.verbose);
     detail::add_awaited(document_, a_, options_.verbose);
     detail::add_utilization(document_, a_, options_.verbose);
     path();
-    if (on_page()) detail::add_streams(document_, a_.simulated);
+    only_on_page([&] { detail::add_streams(document_, a_.simulated); });
     detail::add_explained(document_, a_);
     detail::add_distributions(document_, a_.simulated, options_.verbose);
     details();
@@ -89,6 +90,12 @@ class ReplayDocument {
  private:
   // Whether the sections for pages are needed; making them takes time.
   [[nodiscard]] bool on_page() const { return document_.has_page(); }
+  void only_on_page(const auto& add_sections) {
+    if (!on_page()) return;
+    const std::size_t n_before = document_.sections.size();
+    add_sections();
+    document_.keep_on_page(n_before);
+  }
   [[nodiscard]] std::string rank(std::size_t c) const { return fmt::format("{}", a_.facts[c].rank); }
 
   // The absolute errors of all ranks, in percent of the measured time.
@@ -379,7 +386,12 @@ class ReplayDocument {
       chart.columns.push_back(table_count(i));
     }
     if (chart.columns.empty()) return {};
-    return {matrix_chart(chart), "Arrival of each rank after the first one. Strong colour: late rank."};
+    const std::size_t all = a_.simulated.collectives.size();
+    return {matrix_chart(chart),
+            fmt::format("Arrival of each rank after the first one. Strong colour: late rank.{}",
+                        all > kMostColumns ? fmt::format(" The {} most expensive of {} collectives.",
+                                                         kMostColumns, table_count(all))
+                                           : "")};
   }
 
   // The section on collectives, and how well simulated waiting agrees with recorded waiting.
@@ -472,9 +484,13 @@ class ReplayDocument {
       constexpr std::size_t kMost = 12;
       std::vector<std::string> parts;
       for (const ForecastShare& share : list) {
-        if (parts.size() == kMost) break;
         const double part = percent(share.time_ms, path.length_ms);
         if (part >= 0.05) parts.push_back(fmt::format("{} {} %", share.what, table_number(part, 1)));
+      }
+      if (parts.size() > kMost) {
+        const std::size_t left = parts.size() - kMost;
+        parts.resize(kMost);
+        parts.push_back(fmt::format("and {} more", table_count(left)));
       }
       section.add(ReportText{fmt::format("{}: {}", heading, fmt::join(parts, ", "))});
     };

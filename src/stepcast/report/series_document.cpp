@@ -134,8 +134,8 @@ struct Point {
   [[nodiscard]] bool has_parts() const { return forecast->critical_class < forecast->classes.size(); }
 };
 
-// The most bars in a picture, and the most forecasts in a table of parts.
-constexpr std::size_t kMostDrawn = 64, kMostBeside = 12;
+// The most forecasts in a table of parts.
+constexpr std::size_t kMostBeside = 12;
 
 // Where the time goes in each forecast: a picture with a bar per forecast, and a table with a column per
 // forecast.
@@ -144,7 +144,7 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
   ReportTable table{"part of the step, ms<"};
   std::vector<std::string> keys;
   for (const Point& point : points) {
-    if (!point.has_parts() || chart.bars.size() == kMostDrawn) continue;
+    if (!point.has_parts()) continue;
     const ForecastClass& one = point.forecast->critical();
     for (const NamedTime& part : one.parts())
       if (std::ranges::find(keys, part.key) == keys.end()) keys.push_back(part.key);
@@ -181,7 +181,7 @@ void add_rates(ReportDocument& document, const std::vector<Point>& points) {
                  .with_values = false};
   bool scaled = false;
   for (const Point& point : points) {
-    if (point.samples_per_s <= 0 || chart.bars.size() == kMostDrawn) continue;
+    if (point.samples_per_s <= 0) continue;
     scaled = scaled || point.linear_rate.has_value();
     chart.bars.push_back({.label = point.label,
                           .parts = {{"c-accent", "samples per second", point.samples_per_s}},
@@ -202,7 +202,7 @@ void add_memory(ReportDocument& document, const std::vector<Point>& points) {
   std::vector<Bar> bars;
   for (const Point& point : points) {
     const auto& memory = point.forecast->memory;
-    if (!memory || memory->worst_stage >= memory->stages.size() || bars.size() == kMostDrawn) continue;
+    if (!memory || memory->worst_stage >= memory->stages.size()) continue;
     bars.push_back(
         detail::memory_bar(point.label, memory->stages[memory->worst_stage], memory->available_GiB));
   }
@@ -367,7 +367,9 @@ ReportDocument batch_series_document(std::span<const BatchForecast> series, Show
   section.add(ReportList{series.back().forecast.notes, "note: "}, Shown::terminal);
   document.first_screen = screen_of(table_of(series), series.back().forecast.notes);
   if (!document.has_page()) return document;
+  const std::size_t n_sections = document.sections.size();
   add_page_sections(document, points);
+  document.keep_on_page(n_sections);
   document.json = batch_series_json(series);
   return document;
 }
@@ -414,7 +416,9 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
                             first.forecast);
   document.first_screen = screen_of(scaling_table(series), first.forecast.notes);
   if (!document.has_page()) return document;
+  const std::size_t n_sections = document.sections.size();
   add_page_sections(document, points);
+  document.keep_on_page(n_sections);
   document.json = scaling_series_json(series);
   return document;
 }

@@ -191,6 +191,10 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
   ReportSection& loads = document.add("Load of every rank");
   for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostShardingsDrawn); ++i)
     loads.add(lookups_figure(answer.shardings[i]), Shown::page);
+  if (answer.shardings.size() > kMostShardingsDrawn)
+    loads.add(ReportText{fmt::format("The first {} of {} shardings.", kMostShardingsDrawn,
+                                     answer.shardings.size())},
+              Shown::page);
   for (const ComparedSharding& c : answer.shardings) {
     ReportSection& ranks = document.add(fmt::format("Ranks of {}", c.plan.name), {ranks_table(c)});
     ranks.opening = fmt::format("\n{}:\n", ranks.title);

@@ -20,15 +20,31 @@
 namespace stepcast {
 namespace {
 
-// The cost of an option: its price if prices are known, else its GPU-hours.
 std::string gpus_of(const TrainingOption& o) { return table_count(o.n_gpus); }
+
+// The heading of the column of prices, with their currency.
+std::string price_heading(const std::string& currency) {
+  return currency.empty() ? "price" : "price\n" + currency;
+}
+void name_currency(ReportTable& table, const std::string& currency) {
+  for (ReportColumn& column : table.columns)
+    if (column.heading == "price") column.heading = price_heading(currency);
+}
+// Says once below a table what its prices are; empty if they have a currency or there are none.
+std::string price_note(const std::string& currency, bool has_prices) {
+  return has_prices && currency.empty() ? "\nprice: in your currency" : "";
+}
+
+// The cost of an option: its price if prices are known, else its GPU-hours.
 double cost_of(const TrainingOption& o) { return o.price.value_or(o.gpu_hours); }
 
 // An option in words: "128 x dgx-h100: 20.1 days (p90 22.4), 61,000 GPU-hours".
-std::string summary_of(const TrainingOption& o) {
+std::string summary_of(const TrainingOption& o, const std::string& currency) {
   return fmt::format("{} x {}: {} days (p90 {}), {} {}", gpus_of(o), o.platform, table_amount(o.days, 1),
                      table_amount(o.days_p90, 1), table_amount(cost_of(o), 0),
-                     o.price ? "in total" : "GPU-hours");
+                     !o.price           ? "GPU-hours"
+                     : currency.empty() ? "in total"
+                                        : currency + " in total");
 }
 
 // Whether an option is one of the recommended ones.
@@ -90,6 +106,7 @@ ReportTable options_table(const TrainingAnswer& training) {
     }
   }
   table.add_columns("< | layout<");
+  name_currency(table, training.goal.currency);
   return table;
 }
 
@@ -98,7 +115,9 @@ ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) 
   constexpr std::size_t kMostNamed = 12;
   ScatterChart chart{.points = {},
                      .x_title = "days of training",
-                     .y_title = plan.options.front().price_per_gpu_hour ? "price" : "GPU-hours",
+                     .y_title = !plan.options.front().price_per_gpu_hour ? "GPU-hours"
+                                : goal.currency.empty()                  ? "price"
+                                                                         : "price, " + goal.currency,
                      .legend = {{"c-faint", "option"},
                                 {"c-alike", "Pareto-optimal in time, cost and free memory"},
                                 {"c-accent", "fewest GPUs or cheapest that meets the deadline"}},
@@ -116,7 +135,7 @@ ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) 
          .colour = picked   ? "c-accent"
                    : o.best ? "c-alike"
                             : "c-faint",
-         .name = summary_of(o),
+         .name = summary_of(o, goal.currency),
          .label = is_named ? fmt::format("{} x {}", o.n_gpus, o.platform) : std::string{}});
   }
   return {scatter_chart(chart), "Every option with the layout chosen by the search."};
@@ -154,17 +173,21 @@ ReportDocument training_document(const TrainingAnswer& training) {
   };
   if (goal.within_days) subject(" ", fmt::format("within {:g} days", *goal.within_days));
   if (goal.power_budget_W) subject(" ", fmt::format("with {:g} kW", *goal.power_budget_W * 1e-3));
-  if (goal.price_per_gpu_hour) subject(", ", fmt::format("{:g} a GPU-hour", *goal.price_per_gpu_hour));
+  if (goal.price_per_gpu_hour)
+    subject(", ", fmt::format("{:g}{}{} a GPU-hour", *goal.price_per_gpu_hour,
+                              goal.currency.empty() ? "" : " ", goal.currency));
   document.verdict = goal.power_budget_W
                          ? "No option meets the deadline within the power budget."
                          : "No option meets the deadline: use more GPUs, or a faster platform.";
   std::string picks = document.verdict + "\n";
   if (plan.fewest) {
-    document.verdict = fmt::format("Fewest GPUs: {}.", summary_of(plan.options[*plan.fewest]));
+    document.verdict = fmt::format("Fewest GPUs: {}.", summary_of(plan.options[*plan.fewest], goal.currency));
     if (plan.cheapest && *plan.cheapest != *plan.fewest)
-      document.verdict += fmt::format(" Cheapest: {}.", summary_of(plan.options[*plan.cheapest]));
+      document.verdict +=
+          fmt::format(" Cheapest: {}.", summary_of(plan.options[*plan.cheapest], goal.currency));
     if (*plan.fastest != *plan.fewest && *plan.fastest != *plan.cheapest)
-      document.verdict += fmt::format(" Fastest at p90: {}.", summary_of(plan.options[*plan.fastest]));
+      document.verdict +=
+          fmt::format(" Fastest at p90: {}.", summary_of(plan.options[*plan.fastest], goal.currency));
     picks = picks_text(plan);
     if (const auto& run = plan.options[*plan.fewest].run)
       picks += fmt::format("With the fewest GPUs: {}\n", detail::run_text(*run));
@@ -173,7 +196,9 @@ ReportDocument training_document(const TrainingAnswer& training) {
   ReportSection& section = document.add(
       "Options",
       {options_table(training),
-       ReportText{"* Pareto-optimal in time, cost and free memory\nMWh: energy of nodes and switches", 0},
+       ReportText{"* Pareto-optimal in time, cost and free memory\nMWh: energy of nodes and switches" +
+                      price_note(goal.currency, plan.options.front().price_per_gpu_hour.has_value()),
+                  0},
        TerminalText{std::move(picks)}});
   const std::vector<bool> shown = shown_of(plan, training.top);
   if (const auto n = std::ranges::count(shown, true); static_cast<std::size_t>(n) < shown.size())
@@ -183,8 +208,9 @@ ReportDocument training_document(const TrainingAnswer& training) {
   ReportTable options = options_table(training);
   constexpr std::size_t kMostOptions = 9;
   options.most = kMostOptions;
-  options.on_first_screen = {"platform", "GPUs", "step\nms", "days", "p90\ndays",
-                             "price",    "MWh",  "layout",   ""};
+  options.of = plan.options.size();
+  options.on_first_screen = {
+      "platform", "GPUs", "step\nms", "days", "p90\ndays", price_heading(goal.currency), "MWh", "layout", ""};
   document.first_screen = FirstScreen{.blocks = {std::move(options)}};
   document.json = training_json(training);
   return document;
@@ -203,11 +229,14 @@ std::string job_verdict(const JobPool& pool, const PooledJob& job) {
   return what + fmt::format("; in time on {} GPUs", table_count(*job.gpus_in_time));
 }
 
+bool is_priced(const PooledJob& job) { return job.chosen && job.price(job.curve[*job.chosen]); }
+
 // The table of jobs: GPUs, time, slack, price and layout of each job.
 ReportTable jobs_table(const JobPool& pool) {
   ReportTable table{
       "job< | GPUs | step\nms | days | p90\ndays | deadline\ndays | slack\ndays | price | < | layout<"};
   table.indent = 0;
+  name_currency(table, pool.currency);
   for (const PooledJob& job : pool.jobs) {
     const std::string deadline = job.job.deadline_days ? table_number(*job.job.deadline_days, 1) : "-";
     if (!job.chosen) {
@@ -242,14 +271,16 @@ ReportDocument jobs_document(const JobPool& pool) {
                             ? fmt::format("{} GPUs are enough for all", table_count(*pool.pool_in_time))
                             : "no pool that was tried is large enough for all");
   document
-      .add("Jobs",
-           {jobs_table(pool),
-            ReportText{"All jobs run at the same time, each on its own whole nodes until its end.", 0}})
+      .add("Jobs", {jobs_table(pool),
+                    ReportText{"All jobs run at the same time, each on its own whole nodes until its end." +
+                                   price_note(pool.currency, std::ranges::any_of(pool.jobs, is_priced)),
+                               0}})
       .opening = fmt::format("{}\n{}\n\n", document.title, document.verdict);
   ReportTable jobs = jobs_table(pool);
   constexpr std::size_t kMostJobs = 12;
   jobs.most = kMostJobs;
-  jobs.on_first_screen = {"job", "GPUs", "step\nms", "days", "deadline\ndays", "price", ""};
+  jobs.on_first_screen = {"job", "GPUs", "step\nms", "days", "deadline\ndays", price_heading(pool.currency),
+                          ""};
   document.first_screen = FirstScreen{.blocks = {std::move(jobs)}};
   document.json = jobs_json(pool);
   return document;

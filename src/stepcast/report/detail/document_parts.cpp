@@ -220,9 +220,8 @@ void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>
   screen.blocks.emplace_back(ReportText{"What to change: " + advice->sentence});
   // The first screen has room for three suggestions without their commands.
   constexpr std::size_t kMostActions = 3;
-  ReportList changes;
+  ReportList changes{.most = kMostActions};
   for (const ForecastAction& action : advice->actions) {
-    if (changes.items.size() == kMostActions) break;
     // The job as given does not fit, so there is no time that could be saved.
     const std::string saved =
         action.certainty == "fits"

@@ -16,9 +16,9 @@
 namespace stepcast::detail {
 namespace {
 
-// Limits of pictures and tables: steps and ranks in a picture; steps in a terminal; steps in a table that is
+// Limits of pictures and tables: steps in a picture; steps in a terminal; steps in a table that is
 // not folded.
-constexpr std::size_t kMostSteps = 2000, kMostRanks = 64, kStepsShown = 12, kUnfolded = 20;
+constexpr std::size_t kMostSteps = 2000, kStepsShown = 12, kUnfolded = 20;
 
 // Adds a row of quantiles; "-" if there are no times.
 ReportRow& add_quantiles(ReportTable& table, std::string name, const ForecastQuantiles& q) {
@@ -58,7 +58,10 @@ ReportFigure steps_figure(const ForecastSeries& series) {
   chart.legend.push_back({"c-accent", "simulated"});
   if (measured) chart.legend.push_back({"c-warm", "measured"});
   if (left_out) chart.legend.push_back({"c-faint", "left out"});
-  return {scatter_chart(chart), ""};
+  return {scatter_chart(chart), series.steps.size() > kMostSteps
+                                    ? fmt::format("The first {} of {} steps.", table_count(kMostSteps),
+                                                  table_count(series.steps.size()))
+                                    : ""};
 }
 
 // The statistics of the steps: over all ranks, then by rank, with the differences in GPU time due to data and
@@ -168,7 +171,7 @@ void add_scenarios(ReportDocument& document, const ForecastScenarios& scenarios,
   add_bar(chart, "longest rank", scenarios.step);
   for (std::size_t c = 0; c < scenarios.ranks.size() && c < classes.size(); ++c) {
     add_quantiles(table, "  " + classes[c].name, scenarios.ranks[c]);
-    if (c < kMostRanks) add_bar(chart, classes[c].name, scenarios.ranks[c]);
+    add_bar(chart, classes[c].name, scenarios.ranks[c]);
   }
   ReportSection& section =
       document.add(fmt::format("Straggler scenarios: {} drawn from {} (seed {})",

@@ -317,8 +317,9 @@ Markup waterfall_chart(const WaterfallChart& chart) {
   Markup out;
   if (!std::isfinite(low) || !std::isfinite(high) || high <= 0) return out;
   constexpr double kLarge = 0.35, kRoom = 0.25;
-  const double begin = high - low > kLarge * high ? std::min(0.0, low)
-                                                  : std::max(0.0, low - kRoom * (high - low) - 0.01 * high);
+  const double begin = chart.from_zero || high - low > kLarge * high
+                           ? std::min(0.0, low)
+                           : std::max(0.0, low - kRoom * (high - low) - 0.01 * high);
   const double scale = (kWaterfallTo - kWaterfallFrom) / (high - begin);
   const auto x_of = [&](double value) { return kWaterfallFrom + (std::max(value, begin) - begin) * scale; };
   const double bottom = kWaterfallTop + kRow * static_cast<double>(rows.size());

@@ -86,6 +86,7 @@ struct WaterfallChart {
   std::string rest_name;  // name of that remaining step
   std::string unit;
   int decimals = 1;
+  bool from_zero = false;  // the axis begins at zero even if the changes are small
 };
 [[nodiscard]] Markup waterfall_chart(const WaterfallChart& chart);
 
