@@ -18,27 +18,27 @@ using detail::TraceArg;
 using detail::TraceEvents;
 
 // A part of the step of a pool. A part with others inside is as long as their sum.
-struct PoolPart {
+struct RlSlice {
   std::string_view name, category;
   double seconds = 0;
   std::vector<TraceArg> args{};
-  std::vector<PoolPart> inside{};
+  std::vector<RlSlice> inside{};
 };
 
 // Lengths are rounded before they are added, so that slices nest.
-Ns length_of(const PoolPart& part) {
+Ns length_of(const RlSlice& part) {
   if (part.inside.empty()) return static_cast<Ns>(std::llround(part.seconds * 1e9));
   Ns sum = 0;
-  for (const PoolPart& one : part.inside) sum += length_of(one);
+  for (const RlSlice& one : part.inside) sum += length_of(one);
   return sum;
 }
 
-void add_part(const PoolPart& part, int pid, Ns start, TraceEvents& events) {
+void add_part(const RlSlice& part, int pid, Ns start, TraceEvents& events) {
   const Ns end = start + length_of(part);
   if (end == start) return;
   events.slice(pid, 1,
                {.start = start, .end = end, .name = part.name, .category = part.category, .args = part.args});
-  for (const PoolPart& one : part.inside) {
+  for (const RlSlice& one : part.inside) {
     add_part(one, pid, start, events);
     start += length_of(one);
   }
@@ -50,24 +50,24 @@ std::vector<TraceArg> amount_of(double sequences, double mean_tokens) {
           {"tokens", std::int64_t{std::llround(sequences * mean_tokens)}}};
 }
 
-PoolPart generation_of(const RlForecast& f) {
+RlSlice generation_of(const RlForecast& f) {
   const RlParts& p = f.parts;
-  PoolPart part{.name = "generation",
-                .category = "generation",
-                .args = amount_of(f.generated_sequences, f.mean_tokens),
-                .inside = {{"prefill", "generation", p.prefill_s},
-                           {"decode", "generation", p.decode_s},
-                           {"tail of the longest answers", "generation", p.tail_s}}};
+  RlSlice part{.name = "generation",
+               .category = "generation",
+               .args = amount_of(f.generated_sequences, f.mean_tokens),
+               .inside = {{"prefill", "generation", p.prefill_s},
+                          {"decode", "generation", p.decode_s},
+                          {"tail of the longest answers", "generation", p.tail_s}}};
   part.args.push_back({"sequences_at_once_per_engine", f.split.sequences_at_once});
   part.args.push_back({"weights_GiB", f.memory.generation_weights_GiB});
   part.args.push_back({"kv_cache_GiB", f.memory.kv_cache_GiB});
   return part;
 }
 
-std::vector<PoolPart> learning_of(const RlForecast& f) {
+std::vector<RlSlice> learning_of(const RlForecast& f) {
   const RlParts& p = f.parts;
   std::vector<TraceArg> trained = amount_of(f.trained_sequences, f.mean_tokens);
-  std::vector<PoolPart> parts{
+  std::vector<RlSlice> parts{
       {"log-probabilities", "scoring", p.log_probabilities_s, trained},
       {"reward model", "scoring", p.reward_s, amount_of(f.generated_sequences, f.mean_tokens)}};
   trained.push_back({"layout", f.split.training_layout});
@@ -76,7 +76,7 @@ std::vector<PoolPart> learning_of(const RlForecast& f) {
   return parts;
 }
 
-void add_pool(const RlForecast& f, int pid, std::string_view name, std::vector<PoolPart> parts,
+void add_pool(const RlForecast& f, int pid, std::string_view name, std::vector<RlSlice> parts,
               TraceEvents& events) {
   events.process(pid, name);
   events.thread(pid, 1, "step", 1);
@@ -93,7 +93,7 @@ void add_pool(const RlForecast& f, int pid, std::string_view name, std::vector<P
 }
 
 void add_step(const RlForecast& f, TraceEvents& events) {
-  std::vector<PoolPart> generation{generation_of(f)}, learning = learning_of(f);
+  std::vector<RlSlice> generation{generation_of(f)}, learning = learning_of(f);
   if (f.split.on_policy) {
     generation.insert(generation.end(), learning.begin(), learning.end());
     add_pool(f, 1, counted(f.n_gpus, "GPU", "GPUs"), std::move(generation), events);
