@@ -33,8 +33,9 @@ struct VerbListener {
   bool wants_tables = false;
   // Restricts reading to built-in files and these folders, and makes writing an error.
   std::optional<std::vector<std::filesystem::path>> reads_only_in{};
-  // The current activity, as a terminal would show it. Called from any thread, never concurrently.
-  std::function<void(std::string_view)> progress;
+  // The current activity, as a terminal would show it, and the finished share of its current part (0 to 1), if
+  // known. Called from any thread, never concurrently.
+  std::function<void(std::string_view, std::optional<double>)> progress;
   // Stops the verb (base/stop.h), which then fails with "interrupted". Without it the scope of the caller applies.
   std::stop_token stop{};
   // Returns a session with cached platforms and prices. Without it every verb loads its platforms.

@@ -29,7 +29,7 @@ struct ProgressShare {
                                         const std::optional<ProgressShare>& share);
 
 // A line on standard error, shown after a second and removed by the destructor. If the verb runs inside
-// another program, that program receives the text (in_process.h).
+// another program, that program receives the text and the share (in_process.h).
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
@@ -50,13 +50,14 @@ class ProgressLine {
   void run();
   void tell(Teller teller, std::uint64_t done, std::uint64_t total);
 
-  const std::function<void(std::string_view)>* heard_by_ = nullptr;
+  const std::function<void(std::string_view, std::optional<double>)>* heard_by_ = nullptr;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::string what_;
   bool ends_ = false;
   std::optional<double> share_;  // of the current part
   Clock::time_point share_begin_;
+  Clock::time_point heard_at_ = Clock::now();  // when the other program heard of a share, or of the begin
   Teller teller_ = Teller::loop;
   ProgressListener loops_;
   std::optional<ProgressScope> scope_;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,8 @@ const char* keep(std::string text, std::size_t* size) {
   return kept_text.c_str();
 }
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 // A verb on a separate thread, so that the caller can handle signals. The shared state outlives both.
 struct RunningVerb {
   std::mutex mutex;
@@ -49,6 +52,7 @@ struct RunningVerb {
   bool is_done = false;
   std::stop_source stop;
   std::optional<std::string> said;  // progress that was not passed on yet
+  double share = kUnknown;          // of it
   cli::VerbOutcome outcome;
 };
 
@@ -61,11 +65,12 @@ void work(const std::shared_ptr<RunningVerb>& verb, const std::vector<std::strin
           cli::VerbListener listener, bool listens) {
   listener.stop = verb->stop.get_token();
   if (listens) {
-    listener.progress = [verb](std::string_view what) {
+    listener.progress = [verb](std::string_view what, std::optional<double> share) {
       {
         const std::scoped_lock lock{verb->mutex};
         if (verb->stop.stop_requested()) return;  // the result is no longer wanted
         verb->said = std::string{what};
+        verb->share = share.value_or(kUnknown);
       }
       verb->changed.notify_all();
     };
@@ -234,9 +239,10 @@ int stepcast_run_wait(void* run, int milliseconds) {
   return verb.said ? 1 : verb.is_done ? 2 : 0;
 }
 
-const char* stepcast_run_said(void* run, size_t* size) {
+const char* stepcast_run_said(void* run, double* share, size_t* size) {
   RunningVerb& verb = *static_cast<Run*>(run)->verb;
   const std::scoped_lock lock{verb.mutex};
+  *share = verb.share;
   return keep(std::exchange(verb.said, std::nullopt).value_or(""), size);
 }
 

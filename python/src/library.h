@@ -23,7 +23,8 @@ STEPCAST_EXPORT const char* stepcast_problem(size_t* size);
 STEPCAST_EXPORT void* stepcast_run_new(const char* words, size_t size, int tables, int listens,
                                        const char* folders, size_t folders_size);
 STEPCAST_EXPORT int stepcast_run_wait(void* run, int milliseconds);
-STEPCAST_EXPORT const char* stepcast_run_said(void* run, size_t* size);
+// The last progress text. `share`: the finished part of it, 0 to 1; not a number if it is unknown.
+STEPCAST_EXPORT const char* stepcast_run_said(void* run, double* share, size_t* size);
 STEPCAST_EXPORT int stepcast_run_code(void* run);
 STEPCAST_EXPORT const char* stepcast_run_output(void* run, size_t* size);
 STEPCAST_EXPORT const char* stepcast_run_error(void* run, size_t* size);

@@ -21,7 +21,7 @@ _SIGNATURES = {
     "problem": (c_void_p, POINTER(c_size_t)),
     "run_new": (c_void_p, c_char_p, c_size_t, c_int, c_int, c_char_p, c_size_t),
     "run_wait": (c_int, c_void_p, c_int),
-    "run_said": (c_void_p, c_void_p, POINTER(c_size_t)),
+    "run_said": (c_void_p, c_void_p, POINTER(c_double), POINTER(c_size_t)),
     "run_code": (c_int, c_void_p),
     "run_output": (c_void_p, c_void_p, POINTER(c_size_t)),
     "run_error": (c_void_p, c_void_p, POINTER(c_size_t)),
@@ -109,6 +109,15 @@ def main(words):
     return _c.main(len(arguments), (c_char_p * (len(arguments) + 1))(*arguments, None))
 
 
+class Progress(str):
+    """A progress text. `share` is the finished part of the current activity, from 0 to 1, or None."""
+
+    def __new__(cls, text, share=None):
+        one = super().__new__(cls, text)
+        one.share = share
+        return one
+
+
 def run(words, tables, progress, reads_only_in=None, most_s=None):
     """Runs a verb. Returns the exit code, the printed text, the error, and the tables by name. `reads_only_in`: folders; the verb then
     reads only files in these and writes none. It fails after `most_s` seconds."""
@@ -122,9 +131,10 @@ def run(words, tables, progress, reads_only_in=None, most_s=None):
         while True:
             state = _c.run_wait(handle, look_after_signals_ms)
             if state == 1:
-                said = _text(_c.run_said, handle)
+                share = c_double()
+                said = _text(_c.run_said, handle, byref(share))
                 if progress is not None:
-                    progress(said)
+                    progress(Progress(said, None if math.isnan(share.value) else share.value))
             elif state == 2:
                 break
             elif most_s is not None and time.monotonic() - began > most_s:

@@ -217,7 +217,7 @@ def _run_program(words, progress):
                     if not line.startswith("stepcast dryrun: "):
                         said.append(line)
                     elif progress is not None:
-                        progress(line.rstrip("\n"))
+                        progress(_stepcast.Progress(line.rstrip("\n")))
             code = running.wait()
         except BaseException:
             os.killpg(running.pid, signal.SIGINT)
@@ -379,7 +379,7 @@ def _run_points(lines, executor, rows_of, workers, progress):
             rows.extend(json.loads(row) for row in piece.result())
             done += 1
             if progress is not None:
-                progress(f"sweep: {len(rows)} of {len(lines)} points")
+                progress(_stepcast.Progress(f"sweep: {len(rows)} of {len(lines)} points", len(rows) / len(lines)))
     except BaseException:
         for piece in pieces[done:]:
             piece.cancel()
@@ -429,7 +429,7 @@ def _import_all(work, executor, options, progress):
         for piece in pieces:
             names.append(piece.result())
             if progress is not None:
-                progress(f"import: {len(names)} of {len(pieces)} ranks")
+                progress(_stepcast.Progress(f"import: {len(names)} of {len(pieces)} ranks", len(names) / len(pieces)))
     except BaseException:
         for piece in pieces[len(names) :]:
             piece.cancel()

@@ -19,9 +19,28 @@ def test_progress_is_told(traces):
     stepcast.replay(traces, progress=said.append)
     # Of texts that come at once only the last is told, so where it begins depends on the machine.
     assert said and {what.split(":")[0] for what in said} == {"replay"}
+    assert all(what.share is None or 0 <= what.share <= 1 for what in said)
     said.clear()
     stepcast.plan("llama-3-8b", gpus=8, gbs=32, progress=said.append)
-    assert said == ["plan on 8 GPUs"]
+    assert set(said) == {"plan on 8 GPUs"} and said[0].share is None
+
+
+def test_progress_has_a_share():
+    said = []
+    stepcast.sweep({"mode": "predict", "model": "gpt2", "gpus": [1, 2]}, progress=said.append)
+    assert said[-1] == "sweep: 2 of 2 points" and said[-1].share == 1
+
+
+def test_progress_of_work_in_the_library_has_a_share(traces):
+    """Of a million scenarios, which nobody waits for."""
+
+    def hear(what):
+        if what == "replay" and what.share is not None:
+            raise LookupError(what.share)
+
+    with pytest.raises(LookupError) as heard:
+        stepcast.replay(traces, scenarios=1_000_000, progress=hear)
+    assert 0 < heard.value.args[0] < 1
 
 
 def test_callbacks_that_raise_end_the_call(traces):
