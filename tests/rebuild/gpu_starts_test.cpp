@@ -140,7 +140,7 @@ TEST(GpuStarts, IdleBetweenQueuedKernelsMeansThatKernelsAreMissing) {
   const Replayed r = replay({b.build()});
   EXPECT_DOUBLE_EQ(r.recorded.facts[0].gpu_late_us, 299);
   EXPECT_THAT(r.recorded.notes,
-              ::testing::Contains("rank 0: kernels are missing in this trace: the GPU is idle for 0.299 ms "
+              ::testing::Contains("rank 0: kernels are missing in this trace: the GPU is idle for 299 us "
                                   "in 1 places although work was queued"));
 }
 
@@ -305,8 +305,8 @@ TEST(GpuStarts, TheMedianStepIsTheDefault) {
   }
   const Replayed r = replay({b.build()});
   EXPECT_EQ(r.recorded.facts[0].step_number, 4);
-  EXPECT_THAT(r.recorded.notes, ::testing::Contains("step 4: the median of 5 steps, which take 0.300 ms "
-                                                    "(step 5) to 0.900 ms (step 1)"));
+  EXPECT_THAT(r.recorded.notes, ::testing::Contains("step 4: the median of 5 steps, which take 300.0 us "
+                                                    "(step 5) to 900.0 us (step 1)"));
 }
 
 TEST(GpuStarts, AnEmptyLastStepIsNotTheDefault) {

@@ -201,8 +201,8 @@ TEST(RebuildProgram, NamesCallsThatAreSlowOnce) {
   b.call(main, "cudaDeviceSynchronize", 470, 300);
   EXPECT_THAT(
       replay({b.build()}).recorded.notes,
-      ::testing::Contains("rank 0: 2 single slow calls take 0.260 ms of the step: cudaLaunchKernel 0.200 ms "
-                          "(first use of a kernel: its code is loaded then), cudaGraphLaunch 0.060 ms "
+      ::testing::Contains("rank 0: 2 single slow calls take 260 us of the step: cudaLaunchKernel 200 us "
+                          "(first use of a kernel: its code is loaded then), cudaGraphLaunch 60.0 us "
                           "(graph launch)"));
 }
 

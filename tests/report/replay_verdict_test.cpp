@@ -49,9 +49,9 @@ ReplayAnalysis two_ranks() {
 TEST(ReplayVerdict, NamesWhatHoldsTheStepBackAndWhoComesLast) {
   EXPECT_EQ(
       replay_verdict(two_ranks()),
-      "host-bound: a 2x speed-up of the host would save 35.0 % of the step (3.500 ms), of the GPUs 2.0 %; "
-      "GPUs compute 30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 1 comes last in 1 of 3 "
-      "collectives and causes 66.7 % of the waiting for other ranks (0.300 ms), rank 0 causes 22.2 %");
+      "host-bound: a 2x speed-up of the host would save 35.0 % of the step (3.50 ms), of the GPUs 2.0 %; "
+      "GPUs compute 30.0 % of the step, idle 40.0 % (4.00 ms) for the CPU; rank 1 comes last in 1 of 3 "
+      "collectives and causes 66.7 % of the waiting for other ranks (300 us), rank 0 causes 22.2 %");
 }
 
 // Not the share of time, but what a faster one would save: GPUs that compute 30 % of the step may bind it.
@@ -60,8 +60,8 @@ TEST(ReplayVerdict, NamesWhatWouldSaveMost) {
   a.culprits = {};
   a.binding.gains = {{{StepResource::gpu, 2000}, {StepResource::host, 0}, {StepResource::communication, 0}}};
   EXPECT_EQ(replay_verdict(a),
-            "GPU-bound: a 2x speed-up of the GPUs would save 20.0 % of the step (2.000 ms); GPUs compute "
-            "30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU");
+            "GPU-bound: a 2x speed-up of the GPUs would save 20.0 % of the step (2.00 ms); GPUs compute "
+            "30.0 % of the step, idle 40.0 % (4.00 ms) for the CPU");
   a.binding.copies_saved_us = 1500;
   EXPECT_TRUE(replay_verdict(a).starts_with("bound by copies: a 2x speed-up of the GPUs"));
   a.binding.gains = {{{StepResource::communication, 1000}, {StepResource::host, 0}, {StepResource::gpu, 0}}};
@@ -92,12 +92,12 @@ TEST(ReplayVerdict, NamesWhatHasNoCause) {
   EXPECT_EQ(replay_verdict(a),
             "bound by what the traces do not show: no faster host, GPU or link would shorten it; GPUs "
             "compute 30.0 % of "
-            "the step, idle 80.0 % (8.000 ms) without a cause");
+            "the step, idle 80.0 % (8.00 ms) without a cause");
 }
 
 TEST(ReplayVerdict, TheMeanStepIsSharedOutAmongCulprits) {
   EXPECT_EQ(culprit_sentence(two_ranks()),
-            "of the mean step of 10.000 ms: GPU 5.000 ms, host 4.000 ms, data skew 0.500 ms; waiting is "
+            "of the mean step of 10.0 ms: GPU 5.00 ms, host 4.00 ms, data skew 500 us; waiting is "
             "charged to the cause of the other rank's delay");
   EXPECT_EQ(culprit_sentence(ReplayAnalysis{}), "");
   ReplayAnalysis thinned = two_ranks();

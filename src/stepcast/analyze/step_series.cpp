@@ -15,6 +15,7 @@
 #include "stepcast/analyze/breakdown.h"
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/operator_times.h"
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/names.h"
 #include "stepcast/base/parallel.h"
@@ -239,8 +240,8 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
   const double middle = median(whole);
   for (const std::size_t end : {std::size_t{0}, steps.size() - 1})
     if (steps[end].left_out.empty() && us[end] < kPartial * middle)
-      steps[end].left_out =
-          fmt::format("partial: {:.3f} ms, median step {:.3f} ms", 1e-3 * us[end], 1e-3 * middle);
+      steps[end].left_out = fmt::format("partial: {}, median step {}", duration_text(1e-3 * us[end]),
+                                        duration_text(1e-3 * middle));
   // From the first step on, each step is compared with all steps behind it until one is steady.
   for (std::size_t i = 0; i < steps.size() / 2; ++i) {
     if (!steps[i].left_out.empty()) continue;
@@ -254,8 +255,8 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
     // much.
     const double margin = std::max(kSlower * steady, kDeviations * kMadToDeviation * median(distance));
     if (us[i] <= steady + margin) return;
-    steps[i].left_out =
-        fmt::format("warm-up: {:.3f} ms, steady steps {:.3f} ms", 1e-3 * us[i], 1e-3 * steady);
+    steps[i].left_out = fmt::format("warm-up: {}, steady steps {}", duration_text(1e-3 * us[i]),
+                                    duration_text(1e-3 * steady));
   }
 }
 

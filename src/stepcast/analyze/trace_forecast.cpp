@@ -9,6 +9,7 @@
 
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/retrace/trace_memory.h"
 #include "stepcast/workload/memory.h"
@@ -83,9 +84,9 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
     const bool changed = !asks_as_recorded(input.options) && p.base.answered_us > 0;
     const double before_us = changed ? p.base.answered_us : measured_us;
     const double change = std::round(1e3 * (p.step.time.value() / before_us - 1)) / 10;
-    std::string note = fmt::format("recorded step {:.3f} ms", measured_us * 1e-3);
+    std::string note = fmt::format("recorded step {}", duration_text(measured_us * 1e-3, 4));
     if (changed && std::fabs(p.base.error()) >= 0.0005)
-      note += fmt::format(", {:.3f} ms predicted without a change", before_us * 1e-3);
+      note += fmt::format(", {} predicted without a change", duration_text(before_us * 1e-3, 4));
     asked.notes.push_back(note + fmt::format("; predicted {:+.1f} %", change == 0 ? 0.0 : change));
   }
   asked.notes.insert(asked.notes.end(), p.notes.begin(), p.notes.end());

@@ -19,6 +19,7 @@
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
@@ -254,8 +255,8 @@ std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob
   const auto described = [&](const LayoutChoice& choice) -> std::optional<std::string> {
     const Result<StepPrediction> step = steps.predict(choice.job.model, choice.job.layout);
     if (!step) return std::nullopt;
-    return fmt::format("{} ({}, {:.1f} ms)", choice.flags, filling(choice.memory),
-                       step->step.time.value() / 1e3);
+    return fmt::format("{} ({}, {})", choice.flags, filling(choice.memory),
+                       duration_text(step->step.time.value() / 1e3));
   };
   for (const LayoutChoice& choice : layouts.nearest(kMost))
     if (std::optional<std::string> text = described(choice)) return text;

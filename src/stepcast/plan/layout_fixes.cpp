@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/text.h"
 
 namespace stepcast {
@@ -132,9 +133,9 @@ Error why_none(const LayoutPlan& plan, const std::vector<LayoutFix>& cures) {
   if (cures.empty()) return why_none(plan);
   std::string text;
   for (const LayoutFix& cure : cures) {
-    text += fmt::format("{}{} {} layout{}, the fastest {} ({:.1f} ms)", text.empty() ? "" : "; ", cure.change,
+    text += fmt::format("{}{} {} layout{}, the fastest {} ({})", text.empty() ? "" : "; ", cure.change,
                         cure.n_layouts, cure.n_layouts == 1 ? " runs" : "s run",
-                        to_string(cure.fastest.point), cure.fastest.step_us * 1e-3);
+                        to_string(cure.fastest.point), duration_text(cure.fastest.step_us * 1e-3));
   }
   return why_none(plan).advice(std::move(text));
 }

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
@@ -350,7 +351,8 @@ std::vector<LayoutRejection> too_large(const Excesses& excesses, const LayoutSpa
     for (const LayoutPoint& changed : with_less_memory(excess.point, space)) {
       const auto found = known.find(changed);
       if (found == known.end()) continue;
-      rejection.cure = fmt::format("{}: {:.1f} ms", difference(excess.point, changed), found->second * 1e-3);
+      rejection.cure =
+          fmt::format("{}: {}", difference(excess.point, changed), duration_text(found->second * 1e-3));
       break;
     }
   }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/duration_text.h"
+
 namespace stepcast {
 namespace {
 
@@ -38,15 +40,16 @@ std::optional<std::string> why_slower(const StepPrediction& narrow, DType narrow
   if (narrow_ms <= wide_ms) return std::nullopt;
   const std::vector<PartDifference> parts = differences(narrow.shares, wide.shares);
   const PartDifference &most = parts.front(), &second = parts[1], &least = parts.back();
-  std::string more = fmt::format("{} {:.1f}", most.part, most.more_us * 1e-3);
+  std::string more = fmt::format("{} {}", most.part, duration_text(most.more_us * 1e-3));
   constexpr double kWorthNaming = 0.2;  // share of the largest difference
   if (second.more_us > kWorthNaming * most.more_us)
-    more += fmt::format(" and {} {:.1f}", second.part, second.more_us * 1e-3);
-  const std::string less =
-      least.more_us < 0 ? fmt::format("{} takes {:.1f} ms less, but ", least.part, -least.more_us * 1e-3)
-                        : "";
-  return fmt::format("{} is slower than {} here, {:.1f} against {:.1f} ms: {}{} ms more",
-                     to_string(narrow_type), to_string(wide_type), narrow_ms, wide_ms, less, more);
+    more += fmt::format(" and {} {}", second.part, duration_text(second.more_us * 1e-3));
+  const std::string less = least.more_us < 0 ? fmt::format("{} takes {} less, but ", least.part,
+                                                           duration_text(-least.more_us * 1e-3))
+                                             : "";
+  return fmt::format("{} is slower than {} here, {} against {}: {}{} more", to_string(narrow_type),
+                     to_string(wide_type), duration_text(narrow_ms, 4), duration_text(wide_ms, 4), less,
+                     more);
 }
 
 std::optional<Layout> with_wide_products(const Layout& layout) {

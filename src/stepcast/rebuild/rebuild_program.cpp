@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/duration_text.h"
 #include "stepcast/rebuild/detail/assemble.h"
 #include "stepcast/rebuild/detail/collective_matching.h"
 #include "stepcast/rebuild/detail/constants.h"
@@ -84,7 +85,7 @@ std::string longer_by(const RecordedRank& rank, const RecordedStep& longest, con
     what = name;
   }
   if (what.empty()) return {};
-  return fmt::format("; step {} spends {:.3f} ms more in {}", longest.number, most_us * 1e-3, what);
+  return fmt::format("; step {} spends {} more in {}", longest.number, duration_text(most_us * 1e-3), what);
 }
 
 // Adds a note with the special steps. If ranks differ, the first rank that marks a step decides.
@@ -150,9 +151,9 @@ std::optional<std::int64_t> step_to_take(std::span<const RecordedInput> ranks,
   }
   if (has_ordinary && lengths.size() > 2) {
     const auto [least, most] = std::ranges::minmax(lengths, {}, &StepLength::us);
-    notes.push_back(
-        fmt::format("step {}: the median of {} steps, which take {:.3f} ms (step {}) to {:.3f} ms (step {})",
-                    *typical, lengths.size(), least.us * 1e-3, least.number, most.us * 1e-3, most.number));
+    notes.push_back(fmt::format("step {}: the median of {} steps, which take {} (step {}) to {} (step {})",
+                                *typical, lengths.size(), duration_text(least.us * 1e-3, 4), least.number,
+                                duration_text(most.us * 1e-3, 4), most.number));
     const auto of = [&](std::int64_t number) {
       return *std::ranges::find(steps[0], number, &RecordedStep::number);
     };
@@ -445,9 +446,9 @@ void note_missing_kernels(const RankGraph& g, const detail::GpuLateness& latenes
   const double step_us = g.window.end_us - g.window.start_us;
   if (lateness.idle_between_queued_us <= kShareOfStep * step_us) return;
   notes.push_back(
-      fmt::format("rank {}: kernels are missing in this trace: the GPU is idle for {:.3f} ms in {} places "
+      fmt::format("rank {}: kernels are missing in this trace: the GPU is idle for {} in {} places "
                   "although work was queued",
-                  g.rank, lateness.idle_between_queued_us * 1e-3, lateness.idle_n));
+                  g.rank, duration_text(lateness.idle_between_queued_us * 1e-3), lateness.idle_n));
 }
 
 }  // namespace

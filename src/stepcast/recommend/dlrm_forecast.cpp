@@ -13,6 +13,7 @@
 #include "stepcast/analyze/sensitivity.h"
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/task_times.h"
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/interval.h"
 #include "stepcast/base/units.h"
 
@@ -65,7 +66,7 @@ Forecast dlrm_forecast(const DlrmStepModel& steps, const DlrmStep& step, const P
     asked.notes.push_back(fmt::format("the tables in host memory need more than the {:.0f} GiB of a node",
                                       step.host_available_bytes / kGiB));
   }
-  asked.notes.push_back(fmt::format("Lower bound at peak rates: {:.3f} ms", step.bound_us * 1e-3));
+  asked.notes.push_back(fmt::format("Lower bound at peak rates: {}", duration_text(step.bound_us * 1e-3)));
   const FlatProgram flat{steps.program()};
   const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
   const std::vector<Interval> windows(flat.class_count(), Interval{0, steps.timeline().end_us()});

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/text.h"
 
 namespace stepcast {
@@ -38,16 +39,8 @@ namespace stepcast {
 [[nodiscard]] std::string ms_text(double ms);
 // part / whole in percent with one decimal, without "%"; "-" if whole is not above 0.
 [[nodiscard]] std::string percent_text(double part, double whole);
-// A time in s, ms or us, whichever leaves 1 to 999 before the point, with `digits` significant digits: "6.72 s",
-// "152 ms", "84.1 us".
-[[nodiscard]] std::string duration_text(double ms, int digits = 3);
-// The same for a time with an interval: three digits, or four if the interval is below 2 % of the time.
-[[nodiscard]] std::string duration_text(double ms, double p10_ms, double p90_ms);
-// The interval of a time, in the unit that duration_text() gives the time: "p10 6.23, p90 7.65". Empty if it has
-// no width.
-[[nodiscard]] std::string band_text(double ms, double p10_ms, double p90_ms);
-// The same for a rate that belongs to `step_ms`: the rate at p90 of the step time is the lowest, and is shown
-// as p10.
+// The interval of a rate that belongs to `step_ms`, as in band_text(): the rate at p90 of the step time is the
+// lowest, and is shown as p10.
 [[nodiscard]] std::string rate_band_text(double rate, double step_ms, double p10_ms, double p90_ms,
                                          int decimals);
 // A number of GiB with one decimal.

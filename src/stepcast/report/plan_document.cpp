@@ -325,7 +325,7 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
   if (!plan.now) return;
   const RunningLayoutAnswer& now = *plan.now;
   std::string is = fmt::format("Now: {}, ", to_string(now.point));
-  is += now.step_ms ? fmt::format("forecast {:.1f} ms", *now.step_ms)
+  is += now.step_ms ? fmt::format("forecast {}", duration_text(*now.step_ms))
                     : fmt::format("not priced: {}", now.why_no_time.value_or(""));
   ReportTable table{"changes | step\nms | of now\n% | memory\nGiB | changed<"};
   table.indent = 0;

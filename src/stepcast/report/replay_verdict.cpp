@@ -12,13 +12,14 @@
 
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
+#include "stepcast/report/cell_text.h"
 
 namespace stepcast {
 namespace {
 
 // One possible statement about what GPUs do instead of computing.
 struct Part {
-  std::string_view text;  // format string with two arguments: share in percent and milliseconds
+  std::string_view text;  // format string with two arguments: share in percent and duration
   double time_ms = 0;
 };
 
@@ -42,8 +43,8 @@ std::string gains_text(const StepBinding& binding) {
   for (const ResourceGain& gain : binding.gains) {
     const double share = binding.step_us > 0 ? 100 * gain.saved_us / binding.step_us : 0;
     if (share < kShownPercent) break;
-    text += text.empty() ? fmt::format("a 2x speed-up of the {} would save {:.1f} % of the step ({:.3f} ms)",
-                                       subject_of(gain.resource), share, gain.saved_us * 1e-3)
+    text += text.empty() ? fmt::format("a 2x speed-up of the {} would save {:.1f} % of the step ({})",
+                                       subject_of(gain.resource), share, duration_text(gain.saved_us * 1e-3))
                          : fmt::format(", of the {} {:.1f} %", subject_of(gain.resource), share);
   }
   return text.empty() ? "no faster host, GPU or link would shorten it" : text;
@@ -101,9 +102,9 @@ std::string waiting_sentence(const ReplayAnalysis& analysis) {
     return fmt::format(
                "; rank {} comes last in {} of {} collectives and causes {:.1f} % of the waiting for other "
                "ranks "
-               "({:.3f} ms)",
+               "({})",
                analysis.facts[worst->rank_class.index()].rank, worst->came_last, culprits.collectives,
-               100 * worst->caused_wait_us / all_us, worst->caused_wait_us * 1e-3) +
+               100 * worst->caused_wait_us / all_us, duration_text(worst->caused_wait_us * 1e-3)) +
            others_that_cause(analysis, worst);
   }
   if (all_us <= 0 || culprits.ties == 0) return {};
@@ -134,15 +135,15 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
     return mean_over_ranks(classes, [&](const ForecastClass& c) { return time_ms(c.idle_ms, cause); });
   };
   const std::array parts{
-      Part{"idle {:.1f} % ({:.3f} ms) for the CPU", idle("cpu")},
-      Part{"wait {:.1f} % ({:.3f} ms) for other ranks", idle("other_rank")},
-      Part{"wait {:.1f} % ({:.3f} ms) for other stages of the pipeline", idle("pipeline")},
-      Part{"wait {:.1f} % ({:.3f} ms) for another stream of their rank", idle("other_stream")},
-      Part{"only communicate for {:.1f} % ({:.3f} ms)",
+      Part{"idle {:.1f} % ({}) for the CPU", idle("cpu")},
+      Part{"wait {:.1f} % ({}) for other ranks", idle("other_rank")},
+      Part{"wait {:.1f} % ({}) for other stages of the pipeline", idle("pipeline")},
+      Part{"wait {:.1f} % ({}) for another stream of their rank", idle("other_stream")},
+      Part{"only communicate for {:.1f} % ({})",
            mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_comm_ms; })},
-      Part{"only copy for {:.1f} % ({:.3f} ms)",
+      Part{"only copy for {:.1f} % ({})",
            mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_memcpy_ms; })},
-      Part{"idle {:.1f} % ({:.3f} ms) without a cause", idle("rest")},
+      Part{"idle {:.1f} % ({}) without a cause", idle("rest")},
   };
   // Only the largest part is mentioned.
   const Part& largest = *std::max_element(parts.begin(), parts.end(),
@@ -151,7 +152,8 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
       fmt::format("{}{}: {}; GPUs compute {:.1f} % of the step", reservation(analysis.facts),
                   analysis.binding.bound_by(), gains_text(analysis.binding), percent(computing));
   if (largest.time_ms > 0)
-    text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
+    text += ", " +
+            fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), duration_text(largest.time_ms));
   return text + waiting_sentence(analysis);
 }
 
@@ -165,11 +167,11 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
   }
   if (parts.empty()) return {};
   std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text = fmt::format("of the {} of {:.3f} ms: ", found.ranks.size() > 1 ? "mean step" : "step",
-                                 found.step_us() * 1e-3);
+  std::string text = fmt::format("of the {} of {}: ", found.ranks.size() > 1 ? "mean step" : "step",
+                                 duration_text(found.step_us() * 1e-3));
   bool first = true;
   for (const auto& [us, culprit] : parts) {
-    text += fmt::format("{}{} {:.3f} ms", first ? "" : ", ", culprit_name(culprit), us * 1e-3);
+    text += fmt::format("{}{} {}", first ? "" : ", ", culprit_name(culprit), duration_text(us * 1e-3));
     first = false;
   }
   if (found.collectives > 0) text += "; waiting is charged to the cause of the other rank's delay";

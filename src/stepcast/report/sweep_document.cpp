@@ -252,7 +252,8 @@ std::string SweepOutcome::text() const {
   }
   if (n_too_large > 0)
     text += fmt::format("{} do not fit in memory (memory_verdict)\n", table_count(n_too_large));
-  if (!fastest.empty()) text += fmt::format("fastest point that fits: {:.1f} ms: {}\n", fastest_ms, fastest);
+  if (!fastest.empty())
+    text += fmt::format("fastest point that fits: {}: {}\n", duration_text(fastest_ms), fastest);
   return text;
 }
 
@@ -269,9 +270,10 @@ Result<ReportDocument> sweep_document(const SweepSpec& spec, const SweepRows& ro
   document.title = fmt::format("Sweep {}", in_one_line(spec.name));
   document.subject.push_back(
       fmt::format("{} of {} points are done", table_count(outcome.n), table_count(spec.points.size())));
-  document.verdict = outcome.fastest.empty() ? std::string{"No point fits."}
-                                             : fmt::format("Fastest point that fits: {:.1f} ms: {}.",
-                                                           outcome.fastest_ms, outcome.fastest);
+  document.verdict = outcome.fastest.empty()
+                         ? std::string{"No point fits."}
+                         : fmt::format("Fastest point that fits: {}: {}.", duration_text(outcome.fastest_ms),
+                                       outcome.fastest);
   document.figures = {
       {.label = "points done", .value = table_count(outcome.n), .key = "n_done"},
       {.label = "cannot run", .value = table_count(outcome.n_failed), .key = "n_failed"},

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/duration_text.h"
 #include "stepcast/predict/step_orbit.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
 
@@ -108,9 +109,9 @@ constexpr double kShownChange = 1e-3;
 
 // Explains why a step in a sequence takes another time than a single one.
 std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& period) {
-  std::string note = fmt::format(
-      "a single step ends on the CPU after {:.3f} ms; in a sequence of steps each takes {:.3f} ms",
-      period.alone_us * 1e-3, period.us * 1e-3);
+  std::string note =
+      fmt::format("a single step ends on the CPU after {}; in a sequence of steps each takes {}",
+                  duration_text(period.alone_us * 1e-3, 4), duration_text(period.us * 1e-3, 4));
   if (period.us < period.alone_us) return note + ", because its data loader continues meanwhile";
   if (!period.bound_by_stream()) return note + ", because it waits for work or data of the previous step";
   const Lane& lane = recorded.program.rank_class(period.rank_class).lanes[period.lane];
@@ -163,8 +164,9 @@ Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
       if (!asks_record) band.add(step_us, shortest_us, step_us);
       notes.push_back(fmt::format(
           "profilers slow the host, which determines {:.0f} % of this step. Without a profiler it may take "
-          "only {:.3f} ms{}. For host times from elsewhere: --host overheads",
-          100 * (1 - shortest_us / step_us), shortest_us * 1e-3, asks_record ? "" : ", included in p10"));
+          "only {}{}. For host times from elsewhere: --host overheads",
+          100 * (1 - shortest_us / step_us), duration_text(shortest_us * 1e-3),
+          asks_record ? "" : ", included in p10"));
     }
   }
   if (other_machine && options.host == HostTimeSource::recorded) {

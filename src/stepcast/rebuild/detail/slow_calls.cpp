@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/duration_text.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/text.h"
 
@@ -87,12 +88,12 @@ std::string slow_calls_note(const RankGraph& g, const CpuLanes& lanes) {
     const std::string_view name = g.recorded->names.text(name_of(*call));
     if (named.size() < kMostNamed)
       named.push_back(
-          fmt::format("{} {:.3f} ms ({})", name, length_of(call) * 1e-3, why_slow(g, *call, name)));
+          fmt::format("{} {} ({})", name, duration_text(length_of(call) * 1e-3), why_slow(g, *call, name)));
   }
   return fmt::format(
-      "rank {}: {} {:.3f} ms of the step: {}{}", g.rank,
+      "rank {}: {} {} of the step: {}{}", g.rank,
       calls.size() == 1 ? "a single slow call takes" : fmt::format("{} single slow calls take", calls.size()),
-      sum_us * 1e-3, fmt::join(named, ", "), calls.size() > kMostNamed ? ", ..." : "");
+      duration_text(sum_us * 1e-3), fmt::join(named, ", "), calls.size() > kMostNamed ? ", ..." : "");
 }
 
 }  // namespace stepcast::detail
