@@ -30,6 +30,7 @@
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/xla_profile.h"
 
 #include "outputs.h"
 #include "progress.h"
@@ -212,6 +213,20 @@ Inspected inspect_profile(const std::string& file, RecordedRank rank, const Insp
                     kernel_time_coverage(operators.trace, traced, rank, operators.node_of_op))};
 }
 
+// The devices of an XLA profile, one rank each.
+Result<std::vector<InspectedFile>> inspect_xla_profile(const std::string& file, const InspectOptions& options,
+                                                       std::set<std::int32_t>& shown_ranks) {
+  STEPCAST_TRY(refuse_operations(file, options, "an XLA profile"));
+  STEPCAST_ASSIGN(std::vector<RecordedRank> devices, read_xla_profile(file));
+  std::vector<InspectedFile> shown;
+  for (RecordedRank& device : devices) {
+    STEPCAST_ASSIGN(std::optional<InspectedFile> one,
+                    inspect_profile(file, std::move(device), options, shown_ranks));
+    if (one) shown.push_back(*std::move(one));
+  }
+  return shown;
+}
+
 // `shown_ranks` receives the rank of the file if ranks were requested.
 Inspected inspect(const std::string& file, const std::string& beginning, const InspectOptions& options,
                   std::set<std::int32_t>& shown_ranks) {
@@ -238,6 +253,7 @@ Inspected inspect(const std::string& file, const std::string& beginning, const I
     case TraceFormat::chakra_protobuf: return inspect_chakra(file, options, shown_ranks);
     case TraceFormat::pipeline_timeline: return inspect_timeline(file, options);
     case TraceFormat::kineto:
+    case TraceFormat::xplane:  // inspect_xla_profile()
     case TraceFormat::unknown: break;
   }
   if (options.operations) {
@@ -260,6 +276,21 @@ struct Files {
   std::vector<TraceListing::Other> others;  // files in folders other than traces
 };
 
+Result<std::vector<InspectedFile>> listed(Inspected found) {
+  if (!found) return std::move(found).error();
+  std::vector<InspectedFile> files;
+  if (*found) files.push_back(**std::move(found));
+  return files;
+}
+
+// Everything in a file: the devices of an XLA profile, or one description.
+Result<std::vector<InspectedFile>> inspect_all(const std::string& file, const std::string& beginning,
+                                               const InspectOptions& options,
+                                               std::set<std::int32_t>& shown_ranks) {
+  if (is_xla_profile(beginning)) return inspect_xla_profile(file, options, shown_ranks);
+  return listed(inspect(file, beginning, options, shown_ranks));
+}
+
 // The files to inspect: named files, and traces in named folders. If file names show ranks, only requested
 // ranks are included.
 Result<Files> find_files(const InspectOptions& options) {
@@ -281,7 +312,7 @@ Result<Files> find_files(const InspectOptions& options) {
                     list_traces(std::vector<std::filesystem::path>{place}, options.list));
     if (listing.files().empty()) {
       return Error::at(place, "no trace here")
-          .expected("traces as *.json, *.gz, *.et or *.step; sub-folders are not searched");
+          .expected("traces as *.json, *.gz, *.et, *.step or *.xplane.pb; sub-folders are not searched");
     }
     for (const std::filesystem::path& file : listing.files()) found.to_read.push_back(file.string());
     found.others.insert(found.others.end(), listing.others.begin(), listing.others.end());
@@ -381,15 +412,16 @@ Result<int> run_inspect(InspectOptions options) {
     std::optional<ProgressLine> progress{std::in_place,
                                          fmt::format("inspect {}, {} of {}", file.substr(0, 60), i + 1, n)};
     const auto of_subject = own.find(file);
-    Inspected found =
-        of_subject == own.end() ? inspect(file, beginnings[i], options, shown_ranks) : of_subject->second;
+    Result<std::vector<InspectedFile>> found = of_subject == own.end()
+                                                   ? inspect_all(file, beginnings[i], options, shown_ranks)
+                                                   : listed(of_subject->second);
     progress.reset();
     if (!found) {
       output.show(UnreadableFile{file, found.error().message()});
       if (!first_error) first_error = std::move(found).error();
-    } else if (*found) {
-      output.show(**std::move(found));
+      continue;
     }
+    for (InspectedFile& one : *found) output.show(std::move(one));
   }
   for (const auto& [file, why] : files.others)
     output.show(UnreadableFile{file.string(), fmt::format("{}: {}", file.string(), why)});
@@ -408,9 +440,9 @@ Verb inspect_verb() {
           [](CLI::App& app) {
             auto options = std::make_shared<InspectOptions>();
             app.add_option("FILE|DIR", options->places,
-                           "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip, or "
-                           "folders of them; logs of training runs (docs/logs.md); CSV files of embedding "
-                           "tables, .npz files of their indices (docs/dlrm.md)")
+                           "profiler traces, PyTorch execution traces, Chakra traces or XLA profiles, plain "
+                           "or gzip, or folders of them; logs of training runs (docs/logs.md); CSV files of "
+                           "embedding tables, .npz files of their indices (docs/dlrm.md)")
                 ->required();
             app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0-7,64");
             app.add_option(

@@ -399,8 +399,15 @@ Status check_gpu_work(std::span<const RankGraph> graphs) {
       .advice("record with CUDA activities on");
 }
 
+// Adds what the reader of the file says, once if ranks agree.
+void note_reader(const RecordedRank& rank, std::vector<std::string>& notes) {
+  for (const std::string& note : rank.notes)
+    if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+}
+
 // Adds a note if the launches of all GPU work are missing.
 void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) {
+  note_reader(*g.recorded, notes);
   note_bad_times(*g.recorded, notes);
   const bool any =
       std::ranges::any_of(g.gpu, [](const detail::GpuWork& w) { return w.call != detail::kNone; });

@@ -68,7 +68,8 @@ double expected_distinct_rows(const MeasuredIndices& seen, double samples) {
 
 // If only the name of the file gave the rank, the trace itself has none.
 InspectedProfile inspected(const RecordedRank& rank, RankSummary summary) {
-  InspectedProfile p{.file = rank.file, .schema = rank.schema, .summary = std::move(summary)};
+  InspectedProfile p{
+      .file = rank.file, .schema = rank.schema, .format = rank.format, .summary = std::move(summary)};
   p.rank_is_by_name = p.summary.rank && !rank.rank;
   p.world_size = rank.world_size;
   p.devices = rank.devices;

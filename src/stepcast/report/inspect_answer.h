@@ -29,6 +29,7 @@ namespace stepcast {
 // A profiler trace, or a rank file that `stepcast import` made from one.
 struct InspectedProfile {
   std::string file, schema;
+  ProfileFormat format = ProfileFormat::kineto;
   RankSummary summary;
   // The rank is known only from the name of the file.
   bool rank_is_by_name = false;

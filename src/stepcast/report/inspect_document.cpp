@@ -105,9 +105,9 @@ std::string_view link_text(ExternalIdMeaning meaning) {
 ReportTable facts_of(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   ReportTable facts = ReportTable::facts();
-  facts.row(
-      {"format",
-       format_text(p.is_rank_file ? "rank file of a profiler trace" : "profiler trace (kineto)", p.schema)});
+  const std::string_view read_as =
+      p.format == ProfileFormat::xplane ? "XLA profile (xplane)" : "profiler trace (kineto)";
+  facts.row({"format", format_text(p.is_rank_file ? "rank file of a profiler trace" : read_as, p.schema)});
   facts.row(
       {"rank", fmt::format("{}{}, world size {}", or_not_told(s.rank),
                            p.rank_is_by_name ? " (from the file name)" : "", or_not_told(p.world_size))});

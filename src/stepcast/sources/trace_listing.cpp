@@ -27,10 +27,15 @@ namespace fs = std::filesystem;
 // Bytes at the start of a file's content that are enough to recognise its format.
 constexpr std::size_t kBeginning = 4096;
 
+bool is_named_xplane(const fs::path& file) {
+  return lower(file.filename().string()).find(".xplane.pb") != std::string::npos;
+}
+
 // A cheap test by name, so that other files of a folder are never opened.
 bool looks_like_trace_file(const fs::path& file) {
   const std::string name = lower(file.filename().string());
-  return name.ends_with(".json") || name.ends_with(".gz") || name.ends_with(".et") || name.ends_with(".step");
+  return name.ends_with(".json") || name.ends_with(".gz") || name.ends_with(".et") ||
+         name.ends_with(".step") || is_named_xplane(file);
 }
 
 // Adds `file` to the list of its kind. `source` is positioned at the first byte of the file, or is the error
@@ -59,8 +64,8 @@ Status sort_in(const fs::path& file, Result<ByteSource> source, bool asked_for, 
   return Error::at(file.string(), "content")
       .found(std::string{to_string(known)})
       .expected(
-          "a PyTorch profiler trace (traceEvents), execution trace (nodes), a Chakra trace or a rank file of "
-          "`stepcast import`");
+          "a PyTorch profiler trace (traceEvents), execution trace (nodes), a Chakra trace, an XLA profile "
+          "(*.xplane.pb) or a rank file of `stepcast import`");
 }
 
 Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
@@ -128,7 +133,8 @@ bool is_of_one_moment(const fs::path& folder) {
 
 // The files directly in a folder that may be traces. If there are none: the files in its folders
 // torch_profile and chakra, which Megatron-LM writes next to each other, else the files of its only folder of
-// one moment. Error: several moments, since their traces must not be mixed.
+// one moment. Below plugins/profile, XLA writes a folder for each moment. Error: several moments, since their
+// traces must not be mixed.
 Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder) {
   STEPCAST_ASSIGN(const std::vector<fs::path> entries, tree.entries_of(folder));
   std::vector<fs::path> files, moments;
@@ -136,7 +142,13 @@ Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder)
     if (looks_like_trace_file(entry) && tree.is_file(entry)) files.push_back(entry);
     if (is_of_one_moment(entry) && tree.is_folder(entry)) moments.push_back(entry);
   }
+  // XLA writes each profile a second time, as *.trace.json.gz for a viewer.
+  if (std::ranges::any_of(files, is_named_xplane)) std::erase_if(files, std::not_fn(is_named_xplane));
   if (!files.empty()) return files;
+  if (const fs::path profiles = folder / "plugins" / "profile"; moments.empty() && tree.is_folder(profiles)) {
+    STEPCAST_ASSIGN(moments, tree.entries_of(profiles));
+    std::erase_if(moments, [&](const fs::path& moment) { return !tree.is_folder(moment); });
+  }
   for (const char* name : {"torch_profile", "chakra"}) {
     const fs::path part = folder / name;
     if (!tree.is_folder(part)) continue;

@@ -64,9 +64,9 @@ struct TraceListing {
 };
 
 // Lists the traces below `places`: files, folders or archives (base/archive.h). An archive is treated like
-// the folder that was packed. In a folder only *.json, *.gz, *.et and *.step files are considered. If a
-// folder has no such files, its folders torch_profile and chakra (Megatron-LM) are read, or its only folder
-// iteration_N (TorchTitan) or step-N (`stepcast capture`). Other sub-folders are not searched. If no name
+// the folder that was packed. In a folder only *.json, *.gz, *.et, *.step and *.xplane.pb files are considered;
+// the last ones alone if there are any. If a folder has no such files, its folders torch_profile and chakra (Megatron-LM) are read, or its only folder
+// iteration_N (TorchTitan), step-N (`stepcast capture`) or below plugins/profile (XLA). Other sub-folders are not searched. If no name
 // shows a requested rank, every file is opened, because names may mislead.
 //
 // Errors: a place that does not exist, a named file that is not a trace, several folders iteration_N, an

@@ -18,6 +18,7 @@
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/step_selection.h"
+#include "stepcast/trace/xla_profile.h"
 
 namespace stepcast {
 namespace {
@@ -382,6 +383,37 @@ Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces, s
   note_world(all);
   note_others(listing, all);
   return all;
+}
+
+// All files are read, since the ranks of a file depend on the devices of those before it.
+Result<TraceSet> read_xla_profiles(const TraceListing& listing, const TraceSetOptions& options) {
+  if (!listing.unopened.empty()) return read_xla_profiles(with_unopened(listing), options);
+  const std::vector<fs::path>& files = listing.of(SourceKindId::xla);
+  if (!listing.ranks_from.empty()) {
+    return Error::at(listing.name, "--ranks-from")
+        .found("XLA profiles, which have the devices of one host each")
+        .expected("no pattern: ranks are numbered by the name of the file and the number of the device");
+  }
+  std::vector<std::vector<RecordedRank>> of_file(files.size());
+  STEPCAST_TRY(parallel_for(files.size(), options.threads, [&](std::size_t i) -> Status {
+    STEPCAST_ASSIGN(of_file[i], read_xla_profile(files[i]));
+    return Ok{};
+  }));
+  TraceSet set;
+  set.name = listing.name;
+  std::vector<std::int32_t> present;
+  for (std::vector<RecordedRank>& devices : of_file) {
+    for (RecordedRank& device : devices) {
+      device.rank = static_cast<std::int32_t>(present.size());
+      present.push_back(*device.rank);
+      if (is_asked_for(options.ranks, *device.rank)) set.ranks.push_back(std::move(device));
+    }
+  }
+  for (const std::int32_t rank : options.ranks)
+    if (!std::ranges::binary_search(present, rank)) return rank_is_missing(listing, rank, present);
+  set.execution_traces.resize(set.ranks.size());
+  note_others(listing, set);
+  return set;
 }
 
 namespace {

@@ -80,6 +80,12 @@ struct TraceSet {
 [[nodiscard]] Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces,
                                                std::vector<RankFile> files);
 
+// Reads the XLA profiles of the listing. Their devices are numbered as ranks, by the name of the file and the
+// number of the device. Errors: a file that cannot be read, a pattern for ranks, a requested rank that is
+// missing.
+[[nodiscard]] Result<TraceSet> read_xla_profiles(const TraceListing& listing,
+                                                 const TraceSetOptions& options = {});
+
 // Options of import_rank(), which reads one rank, usually one step of it.
 struct ImportOptions {
   // The step to keep; none: the step that replay() would choose.

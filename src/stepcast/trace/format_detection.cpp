@@ -70,9 +70,10 @@ Result<TraceFormat> detect_json(ByteSource& source) {
 }  // namespace
 
 std::string_view to_string(TraceFormat format) {
-  return name_of<TraceFormat::unknown>(
-      format, {"kineto", "execution_trace", "chakra_protobuf", "pipeline_timeline", "other_json", "unknown"},
-      "unknown");
+  return name_of<TraceFormat::unknown>(format,
+                                       {"kineto", "execution_trace", "chakra_protobuf", "pipeline_timeline",
+                                        "xplane", "other_json", "unknown"},
+                                       "unknown");
 }
 
 Result<TraceFormat> detect_trace_format(const std::filesystem::path& file) {
@@ -86,6 +87,7 @@ Result<TraceFormat> detect_trace_format(ByteSource& source) {
   switch (const LeadingBytes what = detail::recognise_leading_bytes(start)) {
     case LeadingBytes::json: return detect_json(source);
     case LeadingBytes::chakra_protobuf: return TraceFormat::chakra_protobuf;
+    case LeadingBytes::xplane: return TraceFormat::xplane;
     case LeadingBytes::unknown: return TraceFormat::unknown;
     case LeadingBytes::empty:
     case LeadingBytes::lfs_pointer:

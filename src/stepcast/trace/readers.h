@@ -24,6 +24,7 @@ enum class TraceFormat : std::uint8_t {
   execution_trace,
   chakra_protobuf,
   pipeline_timeline,  // pipeline_timeline.h
+  xplane,             // xla_profile.h
   other_json,
   unknown
 };

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <string_view>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/scan.h"
 
 namespace stepcast {
+
+std::string_view to_string(ProfileFormat format) {
+  return name_of<ProfileFormat::xplane>(format, {"kineto", "xplane"}, "kineto");
+}
 
 std::optional<std::int64_t> profiler_step_number(std::string_view name) {
   constexpr std::string_view kPrefix = "ProfilerStep#";

@@ -157,9 +157,19 @@ struct RepairedTimes {
 // From this share on, every verdict about the file mentions the correction. Assumed.
 inline constexpr double kMuchRepaired = 1e-3;
 
+// The profiler that wrote a file.
+enum class ProfileFormat : std::uint8_t {
+  kineto,  // of PyTorch
+  xplane,  // of XLA programs (xla_profile.h)
+};
+// The name in JSON output: "kineto".
+[[nodiscard]] std::string_view to_string(ProfileFormat format);
+
 // The recording of one rank.
 struct RecordedRank {
   std::string file;
+  ProfileFormat format = ProfileFormat::kineto;
+  std::vector<std::string> notes;    // of the reader, for the user
   std::string schema;                // schemaVersion as text; empty if missing
   std::optional<std::int32_t> rank;  // from distributedInfo
   std::optional<std::int32_t> world_size;

@@ -217,6 +217,11 @@ std::size_t TraceIndex::first_work_running_at(Nanoseconds time) const {
 }
 
 bool TraceIndex::launches_gpu_work(const RecordedStep& step) const {
+  // The steps of XLA profiles without launches are stretches of device time.
+  if (recorded_->format == ProfileFormat::xplane && recorded_->runtime_calls.empty()) {
+    return std::ranges::any_of(
+        recorded_->gpu_ops, [&](const GpuOp& op) { return op.start >= step.start && op.start < step.end; });
+  }
   const IndexRange calls = calls_of(step);
   for (std::size_t i = calls.first; i < calls.last; ++i) {
     const std::int64_t correlation = recorded_->runtime_calls[i].correlation;

@@ -40,6 +40,9 @@ void note_shapes(RankSummary& s, const RecordedRank& rank) {
 
 // Adds a note for each thing that is missing, with its consequence.
 RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replayable, bool execution_trace) {
+  const bool is_xla = rank.format == ProfileFormat::xplane;
+  // XLA profiles name collectives without their sizes.
+  if (is_xla) s.communication_kernels_with_metadata = 0;
   const std::size_t gpu_events = s.gpu_events;
   const auto note = [&s](std::string text) { s.notes.push_back(std::move(text)); };
   if (gpu_events == 0) note("no GPU work was recorded");
@@ -50,13 +53,17 @@ RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replay
     note(times(gpu_events - s.gpu_events_with_launch, "GPU event") + " of " + std::to_string(gpu_events) +
          " without a launch in the file");
   }
-  if (s.steps.empty() && gpu_events > 0) note("no ProfilerStep: the step is the span of all events");
+  if (s.steps.empty() && gpu_events > 0)
+    note(std::string(is_xla ? "no step annotations and no modules" : "no ProfilerStep") +
+         ": the step is the span of all events");
   if (s.external_id == ExternalIdMeaning::correlation)
     note("\"External id\" of GPU events repeats the correlation: operators are found by time");
   if (!execution_trace && s.communication_kernels > s.communication_kernels_with_metadata) {
     note(times(s.communication_kernels - s.communication_kernels_with_metadata, "communication kernel") +
-         " without sizes: the execution trace (ET) of the rank has them");
+         " without sizes: " +
+         (is_xla ? "XLA profiles do not have them" : "the execution trace (ET) of the rank has them"));
   }
+  s.notes.insert(s.notes.end(), rank.notes.begin(), rank.notes.end());
   for (RankSummary::Step& step : s.steps) {
     const auto special = std::ranges::find(rank.special_steps, step.number, &SpecialStep::number);
     if (special != rank.special_steps.end()) step.kind = special->kind;

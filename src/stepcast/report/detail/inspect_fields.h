@@ -95,7 +95,7 @@ void fields(auto& a, Is<RecordedThread> auto& thread, const RankSummary::Thread&
 void fields(auto& a, Is<InspectedProfile> auto& p) {
   const RankSummary& s = p.summary;
   a("file", p.file);
-  a("format", Constant{"kineto"});
+  a("format", p.format);
   a("schema", p.schema, "version given in the file");
   a("rank", s.rank);
   a("world_size", p.world_size);

@@ -15,6 +15,7 @@ enum class LeadingBytes : std::uint8_t {
   lfs_pointer,   // text of a git-LFS pointer instead of the data
   apple_double,  // "._name": metadata that macOS adds to archives
   chakra_protobuf,
+  xplane,  // of an XLA program
   tar,
   zip,
   zstd,
