@@ -78,7 +78,7 @@ await ready();
 check('pause', asked.some(body => body.includes('"128"') && body.includes('html')), asked);
 
 // 3. Answers without a page are text.
-for (const [words, part] of [['models llama-3', 'llama-3-8b'], ['platforms', 'Platforms'], [`inspect ${expected.log}`, 'Megatron-LM'], [`compare ${expected.log} ${expected.log}`, '']]) {
+for (const [words, part] of [['models llama-3', 'llama-3-8b'], ['platforms', 'Platforms'], [`inspect ${expected.log}`, ''], [`compare ${expected.log} ${expected.log}`, '']]) {
   await line('stepcast ' + words);
   const [text, isPage] = await tab.evaluate(() => [document.getElementById('text').textContent, document.getElementById('text').hidden]);
   check(words, !(await isDim()) && (isPage ? !part : text.includes(part)), [await said(), text.slice(0, 80)]);
