@@ -370,11 +370,17 @@ void add_alternatives(ReportDocument& document, const PlanAnswer& plan) {
   if (!plan.gpu_limit) return;
   ReportTable table;
   table.indent = 0;
-  table.list = "alternatives";
-  for (const PlanAlternativeAnswer& other : plan.alternatives) {
-    ReportRow& row = add_row(table, {}, other);
-    row.cells.back().copies = other.command.value_or("");
-  }
+  const auto add = [&](const PlanAlternativeAnswer& one) {
+    add_row(table, {}, one).cells.back().copies = one.command.value_or("");
+  };
+  const double ms = plan.chosen.promised_ms, sequences = as_double(plan.global_batch_sequences);
+  add({.n_gpus = plan.n_gpus,
+       .global_batch_sequences = plan.global_batch_sequences,
+       .step_ms = ms,
+       .ms_per_sequence = ms / sequences,
+       .gpu_s_per_sequence = as_double(plan.n_gpus) * ms * 1e-3 / sequences,
+       .layout = to_string(plan.chosen.layout.point) + " (chosen)"});
+  for (const PlanAlternativeAnswer& other : plan.alternatives) add(other);
   const std::string title = fmt::format("On at most {} GPUs", table_count(*plan.gpu_limit));
   ReportSection& section = document.add(title);
   section.is_asked = true;
