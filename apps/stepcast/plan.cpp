@@ -29,6 +29,7 @@
 #include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/plan_alternatives.h"
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/plan/training_plan.h"
 #include "stepcast/platform/platform_choice.h"
@@ -36,7 +37,9 @@
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_answer.h"
 
+#include "command_line.h"
 #include "described_step.h"
+#include "given_flags.h"
 #include "in_process.h"
 #include "option_list.h"
 #include "outputs.h"
@@ -233,6 +236,12 @@ Status check_options(const PlanOptions& options) {
         .found(fmt::format("`{}` for a fixed number of GPUs, for which the fastest step is also the cheapest",
                            options.objective))
         .advice("add --train-tokens, or say --objective time");
+  if (options.at_most &&
+      (trains || !options.from.empty() || !options.jitter.empty() || options.objective == "memory")) {
+    return Error{"--at-most looks for the shortest step of one plan"}.advice(
+        "leave out --train-tokens (--gpus 64..512 compares a range), --from, --jitter and --objective "
+        "memory");
+  }
   if (options.from.empty() && options.gpus.empty()) return Error{"--gpus is required"};
   if (!options.zones.empty() && !plans_pools(options))
     return Error{"--zone needs pools of GPUs"}.advice("name them: --gpus 64xh100@east+64xa100@west");
@@ -267,6 +276,35 @@ Result<PlanRequest> request_of(const PlanOptions& options) {
   return request;
 }
 
+// The given command line for the GPUs and the batch of `other`.
+std::string command_of_alternative(const PlanAlternative& other) {
+  Flags flags = flags_in(given_words(), Question::plan);
+  std::erase_if(flags, [](const Flag& flag) {
+    return flag.name == "--gpus" || flag.name == "--gbs" || is_of_output(flag, Question::plan);
+  });
+  flags.push_back({"--gpus", {fmt::format("{}", other.n_gpus)}});
+  flags.push_back({"--gbs", {fmt::format("{}", other.global_batch)}});
+  std::vector<std::string> words = words_of(flags);
+  words.insert(words.begin(), "plan");
+  return command_of(words);
+}
+
+// The plan for the given GPUs, or for the best of at most these. `subject` receives what it was compared with.
+Result<LayoutPlan> asked_plan(const PlanOptions& options, const PlanRequest& request,
+                              const Platform& platform, PlanSubject& subject) {
+  if (options.at_most) {
+    STEPCAST_ASSIGN(PlanAtMost best, plan_at_most(request, platform));
+    subject.gpu_limit = request.n_gpus;
+    subject.alternatives = std::move(best.alternatives);
+    for (PlanAlternative& other : subject.alternatives) other.command = command_of_alternative(other);
+    return std::move(best.plan);
+  }
+  STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
+  if (auto note = note_of_batch(plan.space, plan.prototypes.global_batch(), platform.node.gpus_per_node))
+    plan.notes.push_back(std::move(*note));
+  return plan;
+}
+
 // Plans layouts for one number of GPUs on one platform.
 Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
   const std::shared_ptr<const Session> session = session_for_question(options.platforms.front());
@@ -293,7 +331,8 @@ Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
   request.n_gpus = !options.n_gpus.empty() ? options.n_gpus.front()
                                            : running->n_gpus.value_or(running->layout.world_size());
   std::optional<ProgressLine> progress{std::in_place, fmt::format("plan on {} GPUs", request.n_gpus)};
-  STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
+  PlanSubject subject{named.name, platform.device.name, options.top, std::nullopt, options.why};
+  STEPCAST_ASSIGN(LayoutPlan plan, asked_plan(options, request, platform, subject));
   for (const std::string& setting : request.job.not_modelled)
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   if (plan.found.priced.empty()) return why_none(plan, layout_fixes(request, platform));
@@ -314,7 +353,6 @@ Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
   STEPCAST_TRY(table);
   if (named.name != options.platforms.front())
     plan.notes.push_back(node_note(options.platforms.front(), named.name));
-  PlanSubject subject{named.name, platform.device.name, options.top, std::nullopt, options.why};
   if (running) subject.now = layout_now(*running, plan, platform);
   progress.reset();
   const ReportDocument document = plan_document(plan_answer(plan, subject));

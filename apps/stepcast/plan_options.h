@@ -34,7 +34,7 @@ struct PlanOptions {
   std::optional<double> memory_GiB;
   std::size_t top = 20;
   unsigned threads = 0;
-  bool json = false, why = false;
+  bool json = false, why = false, at_most = false;
   RlSettings rl;
   ReportOptions report;
   FlagList flags;

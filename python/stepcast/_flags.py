@@ -378,6 +378,7 @@ class PlanFlags(TypedDict, total=False):
     generation_memory: Number
     reward_model: Text
     objective: Text
+    at_most: bool
     jitter: Union[Text, Iterable[Text]]
     top: int
     why: bool

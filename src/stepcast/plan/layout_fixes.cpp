@@ -8,6 +8,7 @@
 
 #include "stepcast/base/duration_text.h"
 #include "stepcast/base/text.h"
+#include "stepcast/plan/plan_alternatives.h"
 
 namespace stepcast {
 namespace {
@@ -56,15 +57,14 @@ std::vector<Restriction> restrictions_of(const PlanRequest& request) {
 }
 
 // Batches near the requested one that are divisible by more data-parallel ranks.
-std::vector<std::int64_t> batches_near(std::int64_t batch, std::int64_t n_gpus) {
-  std::vector<std::int64_t> all;
-  for (std::int64_t step = 1; step <= n_gpus; ++step) {
+std::vector<std::int64_t> batches_near(std::int64_t batch, std::int64_t n_gpus, std::int64_t gpus_per_node) {
+  std::vector<std::int64_t> all = dividing_batches(n_gpus, batch, gpus_per_node);
+  for (std::int64_t step = 1; all.empty() && step <= n_gpus; ++step) {
     if (n_gpus % step != 0 || batch % step == 0) continue;
     if (batch / step > 0) all.push_back(batch / step * step);
     all.push_back((batch / step + 1) * step);
-    break;
   }
-  if (batch < n_gpus) all.push_back(n_gpus);  // one sequence per GPU
+  if (batch < n_gpus && all.back() != n_gpus) all.push_back(n_gpus);  // one sequence per GPU
   return all;
 }
 
@@ -85,7 +85,7 @@ class Cures {
     for (const Restriction& one : restrictions) try_with(fmt::format("without {}", one.flag), one.lift);
     if (!cures_.empty()) return std::move(cures_);
     if (const auto batch = request_.job.settings.global_batch_sequences) {
-      for (const std::int64_t other : batches_near(*batch, request_.n_gpus)) {
+      for (const std::int64_t other : batches_near(*batch, request_.n_gpus, platform_.node.gpus_per_node)) {
         try_with(fmt::format("with --gbs {}", other),
                  [&](PlanRequest& r) { r.job.settings.global_batch_sequences = other; });
       }

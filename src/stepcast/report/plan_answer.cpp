@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/number.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/formats/megatron_writer.h"
@@ -121,6 +122,19 @@ RefinedLayoutAnswer answer_of(const RefinedLayout& r, const LayoutRanking& ranki
           .before_ms = ranking.layouts[r.of].step_ms()};
 }
 
+PlanAlternativeAnswer answer_of(const PlanAlternative& other) {
+  const double ms = other.step_us * 1e-3, sequences = as_double(other.global_batch);
+  PlanAlternativeAnswer out{.n_gpus = other.n_gpus,
+                            .global_batch_sequences = other.global_batch,
+                            .step_ms = ms,
+                            .ms_per_sequence = ms / sequences,
+                            .gpu_s_per_sequence = as_double(other.n_gpus) * ms * 1e-3 / sequences,
+                            .layout = other.layout};
+  if (!other.flags.empty()) out.megatron_flags = other.flags;
+  if (!other.command.empty()) out.command = other.command;
+  return out;
+}
+
 // The current layout: its step time, or why it cannot run on this machine.
 RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
   RunningLayoutAnswer out;
@@ -158,6 +172,7 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
                  .too_large = found.too_large,
                  .n_alike = plan.ranking.n_alike,
                  .n_refined = plan.n_refined,
+                 .gpu_limit = subject.gpu_limit,
                  .notes = plan.notes,
                  .jittered = plan.jittered,
                  .framework = plan.prototypes.framework(),
@@ -168,6 +183,7 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   for (const RankedLayout& l : plan.ranking.layouts) out.layouts.push_back(answer_of(l, plan.prototypes));
   out.chosen = chosen_of(plan, out.layouts);
   for (const RefinedLayout& r : plan.refined) out.refined.push_back(answer_of(r, plan.ranking));
+  for (const PlanAlternative& other : subject.alternatives) out.alternatives.push_back(answer_of(other));
   if (subject.now) out.now = answer_of(*subject.now, plan.memory);
   for (const PricedLayout& l : pareto_of(found.priced)) out.pareto.push_back(answer_of(l, plan.memory));
   return out;

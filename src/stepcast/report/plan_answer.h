@@ -11,6 +11,7 @@
 #include "stepcast/plan/job_pool.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/plan_alternatives.h"
 #include "stepcast/plan/training_plan.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/fields/field_list.h"
@@ -26,6 +27,9 @@ struct PlanSubject {
   std::optional<LayoutNow> now = std::nullopt;
   // In a terminal, also show the searched space and why other layouts are not in the list (--why).
   bool why = false;
+  // With --at-most: the given GPUs, and the plans that were compared.
+  std::optional<std::int64_t> gpu_limit = std::nullopt;
+  std::vector<PlanAlternative> alternatives{};
 };
 
 // A layout with its price. Every feasible layout of the space has one.
@@ -134,6 +138,20 @@ struct RunningLayoutAnswer {
                  "faster layouts that differ in few choices from the running one");
 };
 
+// A plan on all given GPUs, for comparison with the plan on at most these.
+struct PlanAlternativeAnswer {
+  STEPCAST_FIELDS(PlanAlternativeAnswer);
+  STEPCAST_COLUMN(std::int64_t, n_gpus, "", "GPUs");
+  STEPCAST_COLUMN(std::int64_t, global_batch_sequences, "", TableColumn::plain("batch"));
+  STEPCAST_COLUMN_AS("promised_step_time_ms", double, step_ms, "expected step time, in ms", "step\nms", 1);
+  STEPCAST_COLUMN(double, ms_per_sequence, "expected step time / global batch, in ms", "ms per\nsample", 3);
+  STEPCAST_COLUMN(double, gpu_s_per_sequence, "GPUs x expected step time / global batch, in GPU-seconds",
+                  "GPU-s per\nsample", 3);
+  STEPCAST_COLUMN(std::string, layout, "", TableColumn{"layout<"});
+  STEPCAST_FIELD_IF_ANY("megatron_flags", std::string, megatron_flags, "");
+  STEPCAST_FIELD_IF_ANY("command", std::string, command, "command that prints this plan");
+};
+
 // The number of layouts in the space, by what became of them. `all` is the sum of the others.
 struct LayoutCounts {
   STEPCAST_FIELDS(LayoutCounts);
@@ -171,10 +189,16 @@ struct PlanAnswer {
   STEPCAST_FIELD_AS("refinement_tried_on", std::size_t, n_refined,
                     "number of layouts for which refinements were tried");
   STEPCAST_FIELD_IF_ANY("now", RunningLayoutAnswer, now, "running layout, with --from");
+  STEPCAST_FIELD_IF_ANY("gpu_limit", std::int64_t, gpu_limit,
+                        "GPUs given with --at-most; those that n_gpus leaves are idle");
+  STEPCAST_COMPUTED_FIELD("alternatives", given_if(x.gpu_limit.has_value(), x.alternatives),
+                          "with --at-most: plans on all given GPUs, with this batch and with batches that "
+                          "divide better")
   STEPCAST_FIELD(std::vector<LayoutAnswer>, pareto, "Pareto-optimal layouts in step time and free memory");
   STEPCAST_COMPUTED_FIELD("jitter", given_if(!x.jittered.empty(), x.jittered),
                           "best layouts with random variation of GPU speed, with --jitter")
   STEPCAST_FIELD(std::vector<std::string>, notes, "");
+  std::vector<PlanAlternativeAnswer> alternatives{};
   std::vector<JitteredLayout> jittered{};
   Framework framework{};
   // The name of a training sample: "sequence" or "image".
