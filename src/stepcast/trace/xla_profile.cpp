@@ -211,7 +211,7 @@ class ProfileReader {
   [[nodiscard]] Error nothing_ran() const {
     const std::string found =
         devices_.empty()
-            ? fmt::format("{} planes of the host, none of a device (a CPU-only profile)", planes_.size())
+            ? std::string{"no plane of a device (a CPU-only profile)"}
             : fmt::format("no operations on {}", detail::quote_for_message(devices_.front().plane->name));
     return Error::at(file_, "planes")
         .found(found)
@@ -222,10 +222,10 @@ class ProfileReader {
   // Reads planes and what the profiler says about its recording.
   Status read_space() {
     detail::ProtobufFields f{content_};
-    std::string_view last = content_;
+    std::string_view rest = content_;
     while (f.next()) {
       if (!f.is_bytes()) continue;
-      last = f.bytes();
+      rest = content_.substr(static_cast<std::size_t>(f.bytes().data() - content_.data()) + f.bytes().size());
       if (f.number() == 1) {
         planes_.emplace_back();
         if (!detail::read_plane(f.bytes(), planes_.back())) return damaged(f.bytes(), "a plane");
@@ -234,7 +234,7 @@ class ProfileReader {
       if ((f.number() == 2 || f.number() == 3) && notes_.size() < kMostNotes)
         notes_.push_back(fmt::format("the profiler says: {}", f.bytes().substr(0, kLongestNote)));
     }
-    if (f.damaged()) return damaged(last, "a field after this place");
+    if (f.damaged()) return damaged(rest, "a plane");
     return Ok{};
   }
 
