@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(!ranks->empty());
   for (const stepcast::RecordedRank& rank : *ranks) {
-    require(!rank.gpu_ops.empty() && rank.devices.size() == 1);
+    require(rank.devices.size() == 1);
     static_cast<void>(stepcast::summarize(rank, stepcast::can_be_replayed));
     const stepcast::RecordedInput input{&rank, nullptr};
     const auto recorded = stepcast::rebuild_program({&input, 1});

@@ -11,6 +11,7 @@ SourceKind xla_source();
 
 namespace {
 
+// The ranks are used like those of profiler traces: they have the same kinds of events.
 Result<std::unique_ptr<RecordedSource>> open_xla(const TraceListing& listing,
                                                  const TraceSetOptions& options) {
   STEPCAST_ASSIGN(TraceSet profiles, read_xla_profiles(listing, options));

@@ -1,5 +1,5 @@
 // Reads XLA profiles in two passes over the message in memory. The first collects planes with their tables of
-// names; the second visits the events of each line. Field numbers are those of tsl/profiler/protobuf/xplane.proto.
+// names; the second visits the events of each line. Field numbers are those of XLA's xplane.proto.
 #include "stepcast/trace/xla_profile.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ std::int64_t copied_bytes(std::string_view details) {
   return std::max<std::int64_t>(-1, scan<std::int64_t>(details.substr(0, details.find(' '))).value_or(-1));
 }
 
-// A stretch of time that becomes a step.
+// A stretch of time that becomes a step, on the clock of the lines.
 struct Step {
   std::int64_t number = 0, start_ns = 0, end_ns = 0;
 };
@@ -122,8 +122,8 @@ std::int64_t stream_of(const XLine& line) {
   return scan<std::int64_t>(digits.substr(0, digits.find('('))).value_or(line.id);
 }
 
-// Removes work that encloses later work of its stream: loops and calls, whose operations are also on the
-// line. Events of a line are nested.
+// Removes work that encloses later work of its stream: loops and calls. Their operations are also on the
+// line, since the events of a line are nested.
 void drop_enclosing(Device& device) {
   std::ranges::stable_sort(device.work, [](const Work& a, const Work& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
@@ -201,6 +201,7 @@ class ProfileReader {
   }
 
  private:
+  // The error for a message that is not valid protobuf.
   [[nodiscard]] Error damaged(std::string_view message, std::string_view what) const {
     return Error::at(file_, fmt::format("byte {}", message.data() - content_.data()))
         .found(fmt::format("{} that does not follow the protobuf format", what))
@@ -208,10 +209,11 @@ class ProfileReader {
         .advice("copy or write the file again");
   }
 
+  // The error for a file without work on a device.
   [[nodiscard]] Error nothing_ran() const {
     const std::string found =
         devices_.empty()
-            ? fmt::format("{} planes of the host, none of a device (a CPU-only profile)", planes_.size())
+            ? std::string{"no plane of a device (a CPU-only profile)"}
             : fmt::format("no operations on {}", detail::quote_for_message(devices_.front().plane->name));
     return Error::at(file_, "planes")
         .found(found)
@@ -222,10 +224,10 @@ class ProfileReader {
   // Reads planes and what the profiler says about its recording.
   Status read_space() {
     detail::ProtobufFields f{content_};
-    std::string_view last = content_;
+    std::string_view rest = content_;
     while (f.next()) {
       if (!f.is_bytes()) continue;
-      last = f.bytes();
+      rest = content_.substr(static_cast<std::size_t>(f.bytes().data() - content_.data()) + f.bytes().size());
       if (f.number() == 1) {
         planes_.emplace_back();
         if (!detail::read_plane(f.bytes(), planes_.back())) return damaged(f.bytes(), "a plane");
@@ -234,7 +236,7 @@ class ProfileReader {
       if ((f.number() == 2 || f.number() == 3) && notes_.size() < kMostNotes)
         notes_.push_back(fmt::format("the profiler says: {}", f.bytes().substr(0, kLongestNote)));
     }
-    if (f.damaged()) return damaged(last, "a field after this place");
+    if (f.damaged()) return damaged(rest, "a plane");
     return Ok{};
   }
 
@@ -379,7 +381,8 @@ class ProfileReader {
     return {};
   }
 
-  // Adds a piece of work.
+  // Adds a piece of work. Collectives are known by their kernel, or by the operation of the program. On a TPU
+  // the start of an asynchronous collective only issues it, and its end is the exposed time.
   static void add_work(RankBuilder& builder, const Device& device, const Work& work) {
     KinetoEvent event{
         .event_class = EventClass::kernel, .start_ns = work.start_ns, .duration_ns = work.duration_ns};
@@ -449,6 +452,8 @@ class ProfileReader {
     builder.rank().event_count += left_out;
   }
 
+  // Builds the rank of a device with the same builder as the events of Kineto. Facts that the plane lacks stay
+  // unknown.
   Result<RecordedRank> rank_of(const Device& device) const {
     RankBuilder builder{file_};
     RecordedRank& rank = builder.rank();

@@ -7,7 +7,7 @@
 //   step annotations of the host (`step_num`) in which calls launch work of the device;
 //   the line "Steps" of the device;
 //   the executions of the XLA module with most time, each up to the start of the next one;
-//   step annotations of the host, whose work is then chosen by its time.
+//   step annotations of the host, with the work that runs during them.
 // Calls that launch work are kept if the steps are those of the host. Operators, shapes and sizes of
 // transfers are not in such files.
 #pragma once

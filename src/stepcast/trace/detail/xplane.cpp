@@ -121,13 +121,13 @@ const XStat* find_stat(const XPlane& plane, std::string_view name) {
 }  // namespace
 
 bool read_plane(std::string_view message, XPlane& plane) {
-  constexpr std::uint64_t kShortEventName = 4, kNone = 0;
+  constexpr std::uint64_t kShortEventName = 4, kNoShortName = 0;
   const bool whole = read_fields(message, [&](const ProtobufFields& f) {
     switch (f.number()) {
       case 2: return take(f, plane.name);
       case 3: return f.is_bytes() && read_line(f.bytes(), plane.lines.emplace_back());
       case 4: return f.is_bytes() && read_name(f.bytes(), kShortEventName, plane.event_names);
-      case 5: return f.is_bytes() && read_name(f.bytes(), kNone, plane.stat_names);
+      case 5: return f.is_bytes() && read_name(f.bytes(), kNoShortName, plane.stat_names);
       case 6: return f.is_bytes() && read_stat(f.bytes(), plane.stats.emplace_back());
       default: return true;
     }

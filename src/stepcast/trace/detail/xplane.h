@@ -1,5 +1,5 @@
-// Planes, lines and events of an XLA profile (XSpace), read in place from the protobuf message. Views refer to
-// the message.
+// Planes, lines and events of an XLA profile (XSpace), read in place from the protobuf message. Views refer
+// to the message.
 #pragma once
 
 #include <cstdint>
