@@ -58,6 +58,15 @@ class TraceCauses {
     return one.rank ? fmt::format("rank {}", *one.rank) : one.name;
   }
 
+  // The traces name what the host does. Profiles of XLA and of the CUDA runtime alone do not.
+  [[nodiscard]] bool has_operators() const {
+    return std::ranges::any_of(f_.classes, [](const ForecastClass& one) {
+      return std::ranges::any_of(one.threads, [](const ForecastThread& thread) {
+        return std::ranges::any_of(thread.busy_by_op_ms, [](const NamedTime& op) { return !op.key.empty(); });
+      });
+    });
+  }
+
   void add_late_ranks() {
     const std::size_t n = f_.classes.size();
     if (n < 2) return;
@@ -127,10 +136,15 @@ class TraceCauses {
     if (!is_worth_it(waiting_ms)) return;
     const std::string longest = awaited_.empty() ? "" : fmt::format(", longest for {}", awaited_);
     add({"--what-if", "host=2x"},
-        fmt::format("the host launches twice as fast, by CUDA graphs, torch.compile or fused operators; GPUs "
-                    "wait {} "
-                    "for it{}",
-                    duration_text(waiting_ms), longest),
+        has_operators()
+            ? fmt::format(
+                  "the host launches twice as fast, by CUDA graphs, torch.compile or fused operators; "
+                  "GPUs wait {} for it{}",
+                  duration_text(waiting_ms), longest)
+            : fmt::format(
+                  "the host is twice as fast; its operators are not recorded, so the reason for {} of "
+                  "gaps is unknown",
+                  duration_text(waiting_ms)),
         /*is_of_host=*/true);
     const double blocked_ms = mean_ms([](const ForecastClass& c) {
       double most = 0;
