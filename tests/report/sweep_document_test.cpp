@@ -50,7 +50,7 @@ TEST(SweepOutcome, CountsWhatFitsAndNamesTheFastest) {
 TEST(SweepDocument, HasARowOfEachPointAndAColumnOfEachSettingThatVaries) {
   const SweepSpec spec = spec_of(kSpec);
   const ReportDocument document = sweep_document(spec, rows_of(spec)).value();
-  EXPECT_EQ(document.verdict, "Fastest point that fits: 1234.5 ms: gpus 8, model llama-3-8b, tp 4.");
+  EXPECT_EQ(document.verdict, "Fastest point that fits: 1.23 s: gpus 8, model llama-3-8b, tp 4.");
   ASSERT_EQ(document.sections.size(), 1U);
   const auto& table = std::get<ReportTable>(document.sections[0].blocks.at(0).content);
   std::vector<std::string> headings, gpus;
