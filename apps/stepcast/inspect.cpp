@@ -213,13 +213,15 @@ Inspected inspect_profile(const std::string& file, RecordedRank rank, const Insp
                     kernel_time_coverage(operators.trace, traced, rank, operators.node_of_op))};
 }
 
-// The devices of an XLA profile, one rank each.
+// The devices of an XLA profile, one rank each, numbered from `next_rank` as in a replay of all files.
 Result<std::vector<InspectedFile>> inspect_xla_profile(const std::string& file, const InspectOptions& options,
+                                                       std::int32_t& next_rank,
                                                        std::set<std::int32_t>& shown_ranks) {
   STEPCAST_TRY(refuse_operations(file, options, "an XLA profile"));
   STEPCAST_ASSIGN(std::vector<RecordedRank> devices, read_xla_profile(file));
   std::vector<InspectedFile> shown;
   for (RecordedRank& device : devices) {
+    device.rank = next_rank++;
     STEPCAST_ASSIGN(std::optional<InspectedFile> one,
                     inspect_profile(file, std::move(device), options, shown_ranks));
     if (one) shown.push_back(*std::move(one));
@@ -285,9 +287,9 @@ Result<std::vector<InspectedFile>> listed(Inspected found) {
 
 // Everything in a file: the devices of an XLA profile, or one description.
 Result<std::vector<InspectedFile>> inspect_all(const std::string& file, const std::string& beginning,
-                                               const InspectOptions& options,
+                                               const InspectOptions& options, std::int32_t& next_device,
                                                std::set<std::int32_t>& shown_ranks) {
-  if (is_xla_profile(beginning)) return inspect_xla_profile(file, options, shown_ranks);
+  if (is_xla_profile(beginning)) return inspect_xla_profile(file, options, next_device, shown_ranks);
   return listed(inspect(file, beginning, options, shown_ranks));
 }
 
@@ -407,14 +409,15 @@ Result<int> run_inspect(InspectOptions options) {
   Output output{options, report, n + files.others.size()};
   std::optional<Error> first_error;
   std::set<std::int32_t> shown_ranks;
+  std::int32_t next_device = 0;  // of XLA profiles
   for (std::size_t i = 0; i < n; ++i) {
     const std::string& file = files.to_read[i];
     std::optional<ProgressLine> progress{std::in_place,
                                          fmt::format("inspect {}, {} of {}", file.substr(0, 60), i + 1, n)};
     const auto of_subject = own.find(file);
-    Result<std::vector<InspectedFile>> found = of_subject == own.end()
-                                                   ? inspect_all(file, beginnings[i], options, shown_ranks)
-                                                   : listed(of_subject->second);
+    Result<std::vector<InspectedFile>> found =
+        of_subject == own.end() ? inspect_all(file, beginnings[i], options, next_device, shown_ranks)
+                                : listed(of_subject->second);
     progress.reset();
     if (!found) {
       output.show(UnreadableFile{file, found.error().message()});

@@ -300,7 +300,10 @@ Result<LayoutPlan> asked_plan(const PlanOptions& options, const PlanRequest& req
     return std::move(best.plan);
   }
   STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
-  if (auto note = note_of_batch(plan.space, plan.prototypes.global_batch(), platform.node.gpus_per_node))
+  LayoutSpace space = plan.space;
+  std::erase_if(space.tensor,
+                [&](std::int64_t degree) { return plan.prototypes.model().n_heads % degree != 0; });
+  if (auto note = note_of_batch(space, plan.prototypes.global_batch(), platform.node.gpus_per_node))
     plan.notes.push_back(std::move(*note));
   return plan;
 }

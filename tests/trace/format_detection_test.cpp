@@ -41,6 +41,8 @@ TEST(FormatDetection, GoesByTheContent) {
   EXPECT_EQ(detect("\x25\x12\x05name0"sv), "chakra_protobuf") << "an old file: no metadata, node 0";
   EXPECT_EQ(detect("\x0a\x0b\x12\x09/host:CPU"sv), "xplane");
   EXPECT_EQ(detect("\x0a\x11\x08\x02\x12\x0d/device:GPU:0"sv), "xplane") << "with an id";
+  EXPECT_EQ(detect("\x0a\x5b\x12\x09/host:CPU"sv), "xplane") << "a plane of 91 bytes, which is [";
+  EXPECT_EQ(detect("\x0a\x7b\x08\x02\x12\x0d/device:GPU:0"sv), "xplane") << "of 123 bytes, which is {";
   EXPECT_EQ(detect("hello, world"), "unknown");
   EXPECT_EQ(detect("\xff\xfe{\x00"sv), "unknown");
 }

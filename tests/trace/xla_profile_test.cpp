@@ -202,6 +202,41 @@ TEST(XlaProfile, CountsFromTheStartOfTheProfile) {
   EXPECT_EQ(ranks[0].gpu_ops[0].start.count(), 1'796'122'167'267'360'509 + 10'000);
 }
 
+TEST(XlaProfile, HasRelativeTimesWhereTheStartIsNone) {
+  PlaneText task{"Task Environment"};
+  task.fact(task.stat("profile_start_time", std::uint64_t{1} << 62));
+  const auto ranks = read(xplane_file({two_steps(0), task}));
+  ASSERT_EQ(ranks.size(), 1U);
+  EXPECT_EQ(ranks[0].gpu_ops[0].start.count(), 10'000);
+}
+
+// Without display names, operations of a TPU are whole instructions.
+TEST(XlaProfile, TellsTheEndOfACollectiveFromItsOperand) {
+  PlaneText tpu{"/device:TPU:0"};
+  tpu.line("XLA Ops",
+           {tpu.event("%all-gather-start.1 = f32[8] all-gather-start(%p)", 0, kUs),
+            tpu.event("%all-gather-done.1 = f32[8] all-gather-done(%all-gather-start.1)", kUs, kUs)});
+  const auto ranks = read(xplane_file({tpu}));
+  ASSERT_EQ(ranks.size(), 1U);
+  ASSERT_EQ(ranks[0].gpu_ops.size(), 2U);
+  EXPECT_LT(ranks[0].gpu_ops[0].collective, 0);
+  EXPECT_GE(ranks[0].gpu_ops[1].collective, 0);
+}
+
+// 250 devices, each of which would get 5,000 steps.
+TEST(XlaProfile, RefusesSmallFilesWithManyRanks) {
+  std::vector<PlaneText> planes(1, PlaneText{"/host:CPU"});
+  std::vector<std::string> steps;
+  for (std::uint64_t i = 0; i < 5000; ++i)
+    steps.push_back(planes[0].event("train", i * kUs, kUs / 2, {planes[0].stat("step_num", i)}));
+  planes[0].line("python", steps, 77);
+  for (int i = 0; i < 250; ++i) planes.push_back(two_steps(static_cast<std::uint64_t>(i)));
+  test::ProtobufMessage space;
+  for (const PlaneText& plane : planes) space.text(1, plane.text());
+  EXPECT_THAT(parse_xla_profile(space.text(), "x"),
+              FailsWith("found 250 devices and 5001 steps and threads of the host"));
+}
+
 TEST(XlaProfile, LeavesOutTimesThatAreNone) {
   PlaneText gpu{"/device:GPU:0"};
   gpu.line("Stream #1(Compute)", {gpu.event("a", 0, kUs), gpu.event("b", std::uint64_t{1} << 63, kUs)});

@@ -128,8 +128,10 @@ std::string_view subject_of(const Forecast& f) {
 bool other_size(const Forecast& a, const Forecast& b) {
   if (!a.parameters || !b.parameters) return false;
   const auto n_a = static_cast<double>(*a.parameters), n_b = static_cast<double>(*b.parameters);
-  constexpr double kPadding = 0.01;  // of the vocabulary, by its layout
-  return std::abs(n_a - n_b) > kPadding * std::max(n_a, n_b);
+  // Layouts pad the vocabulary. Of a log it may be unknown, and is assumed then.
+  constexpr double kPadding = 0.01, kOfLogs = 0.7;
+  const bool is_of_log = a.kind == "log" || b.kind == "log";
+  return std::abs(n_a - n_b) > (is_of_log ? kOfLogs : kPadding) * std::max(n_a, n_b);
 }
 
 // The sentence of Comparison::different_jobs.

@@ -36,7 +36,8 @@ struct PlanAtMost {
 // The factor of `n_gpus` that only pipeline stages can use: 3 for 384 GPUs in nodes of 8 and 1024 sequences. 1: none.
 [[nodiscard]] std::int64_t factor_for_stages(std::int64_t n_gpus, std::int64_t global_batch,
                                              std::int64_t gpus_per_node);
-// The nearest batches below and above without such a factor: 768 and 1152. Empty if `global_batch` has none.
+// The nearest batches below and above of which the data-parallel degrees for `global_batch`, times this factor, are divisors:
+// 768 and 1152. Empty without such a factor.
 [[nodiscard]] std::vector<std::int64_t> dividing_batches(std::int64_t n_gpus, std::int64_t global_batch,
                                                          std::int64_t gpus_per_node);
 // A note about this factor with the options that help. Empty if there is none, or if a given list of degrees uses it.

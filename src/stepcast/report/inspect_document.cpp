@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -432,7 +434,8 @@ ReportDocument page_of(const InspectedFile& file) {
 // The page of several files: a table of all, and the folded sections of the first ones.
 ReportDocument page_of(const std::vector<InspectedFile>& files) {
   constexpr std::size_t kMostFiles = 20;
-  ReportDocument page{.title = counted(files.size(), "inspected file", "inspected files")};
+  ReportDocument page;
+  std::set<std::string> names;  // a file with several devices has an entry for each
   ReportTable all{"file< | content<"};
   page.add("Files");
   std::size_t unreadable = 0;
@@ -440,6 +443,10 @@ ReportDocument page_of(const std::vector<InspectedFile>& files) {
     ReportDocument one = page_of(file);
     const auto* failure = std::get_if<UnreadableFile>(&file);
     if (failure != nullptr) ++unreadable;
+    names.insert(one.title);
+    const auto* profile = std::get_if<InspectedProfile>(&file);
+    if (profile != nullptr && profile->format == ProfileFormat::xplane && profile->summary.rank)
+      one.title += fmt::format(", rank {}", *profile->summary.rank);
     all.row({one.title, failure != nullptr ? failure->error : one.verdict});
     if (failure != nullptr || all.rows.size() > kMostFiles) continue;
     for (ReportSection& section : one.sections) {
@@ -450,10 +457,11 @@ ReportDocument page_of(const std::vector<InspectedFile>& files) {
   }
   if (files.size() > kMostFiles)
     all.caption = fmt::format("Sections exist for the first {} files; the JSON has all.", kMostFiles);
+  page.title = counted(names.size(), "inspected file", "inspected files");
   page.verdict = unreadable == 0
                      ? "All files are readable."
-                     : fmt::format("{} of {} files cannot be read.", unreadable, table_count(files.size()));
-  page.figures = {{"Files", table_count(files.size())}, {"Readable", table_count(files.size() - unreadable)}};
+                     : fmt::format("{} of {} files cannot be read.", unreadable, table_count(names.size()));
+  page.figures = {{"Files", table_count(names.size())}, {"Readable", table_count(names.size() - unreadable)}};
   page.sections.front().add(std::move(all));
   return page;
 }

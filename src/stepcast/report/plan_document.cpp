@@ -348,15 +348,18 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
 
 // The gain and the cost of idle GPUs: "256 of 384 GPUs: 3.03 s, 10.0 % shorter than on all. ...".
 std::string idle_text(const PlanAnswer& plan, std::int64_t given) {
-  if (plan.n_gpus == given) return "No smaller number of GPUs has a shorter step.";
+  if (plan.n_gpus == given)
+    return "No plan on fewer GPUs has a shorter step; of several nodes, whole ones were tried.";
   const double ms = plan.chosen.promised_ms, used = as_double(plan.n_gpus), all = as_double(given);
   const auto on_all = std::ranges::find_if(plan.alternatives, [&](const PlanAlternativeAnswer& other) {
     return other.global_batch_sequences == plan.global_batch_sequences;
   });
   std::string text =
       fmt::format("{} of {} GPUs: {}", table_count(plan.n_gpus), table_count(given), duration_text(ms));
-  text += on_all == plan.alternatives.end()
-              ? "; no layout runs and fits on all."
+  constexpr double kShown = 5e-4;  // 0.1 %, rounded
+  text += on_all == plan.alternatives.end() ? "; no layout runs and fits on all."
+          : 1 - ms / on_all->step_ms < kShown
+              ? ", as fast as on all."
               : fmt::format(", {:.1f} % shorter than on all.", 100 * (1 - ms / on_all->step_ms));
   text += fmt::format(" {} GPUs stay idle: {} GPU-s per step.", table_count(given - plan.n_gpus),
                       number((all - used) * ms * 1e-3));

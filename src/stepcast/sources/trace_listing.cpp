@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBeginning = 4096;
 
 bool is_named_xplane(const fs::path& file) {
-  return lower(file.filename().string()).find(".xplane.pb") != std::string::npos;
+  const std::string name = lower(file.filename().string());
+  return name.ends_with(".xplane.pb") || name.ends_with(".xplane.pb.gz");
 }
 
 // A cheap test by name, so that other files of a folder are never opened.
@@ -143,7 +144,11 @@ Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder)
     if (is_of_one_moment(entry) && tree.is_folder(entry)) moments.push_back(entry);
   }
   // XLA writes each profile a second time, as *.trace.json.gz for a viewer.
-  if (std::ranges::any_of(files, is_named_xplane)) std::erase_if(files, std::not_fn(is_named_xplane));
+  if (std::ranges::any_of(files, is_named_xplane)) {
+    std::erase_if(files, [](const fs::path& file) {
+      return lower(file.filename().string()).ends_with(".trace.json.gz");
+    });
+  }
   if (!files.empty()) return files;
   if (const fs::path profiles = folder / "plugins" / "profile"; moments.empty() && tree.is_folder(profiles)) {
     STEPCAST_ASSIGN(moments, tree.entries_of(profiles));

@@ -29,8 +29,10 @@ using detail::XEvent;
 using detail::XLine;
 using detail::XPlane;
 
-constexpr std::size_t kMostDevices = 4096;
-constexpr std::int64_t kHostPid = 701;  // as the trace viewer of XLA numbers the host
+// A host has fewer devices. Each device gets the steps and threads of the host, which are limited together.
+constexpr std::size_t kMostDevices = 256, kMostHostParts = 1'000'000;
+constexpr std::int64_t kLatestNs = 3'900'000'000'000'000'000;  // since 1970
+constexpr std::int64_t kHostPid = 701;                         // as the trace viewer of XLA numbers the host
 constexpr std::string_view kEnclosing = "encloses other operations";
 constexpr std::string_view kDerived = "on lines that repeat the work";
 constexpr std::string_view kOtherHostEvent = "of the host";
@@ -62,7 +64,10 @@ CollectiveOp collective_of(std::string_view hlo_op) {
 }
 
 // The operation starts an asynchronous one and does not wait for it: "all-gather-start.1".
-bool is_start(std::string_view hlo_op) { return hlo_op.find("-start") != std::string_view::npos; }
+bool is_start(std::string_view hlo_op) {
+  // A whole instruction also names its operands: "%all-gather-done.1 = ... all-gather-done(%all-gather-start.1)".
+  return hlo_op.substr(0, hlo_op.find(' ')).find("-start") != std::string_view::npos;
+}
 
 // The number behind "size:" of "kind_src:device kind_dst:host size:1024 dest:0 async:1"; -1 if there is none.
 std::int64_t copied_bytes(std::string_view details) {
@@ -179,10 +184,17 @@ class ProfileReader {
         STEPCAST_TRY(read_host(plane));
       } else if (plane.name == "Task Environment") {
         base_ns_ = detail::number_in(plane, "profile_start_time").value_or(0);
+        if (base_ns_ < 0 || base_ns_ > kLatestNs) base_ns_ = 0;  // relative times suffice
       }
     }
     if (std::ranges::none_of(devices_, [](const Device& d) { return !d.work.empty(); })) return nothing_ran();
     std::erase_if(devices_, [](const Device& d) { return d.work.empty(); });
+    if (const std::size_t parts = host_.steps.size() + host_.threads.size();
+        parts > kMostHostParts / devices_.size()) {
+      return Error::at(file_, "planes")
+          .found(fmt::format("{} devices and {} steps and threads of the host", devices_.size(), parts))
+          .expected(fmt::format("a product of at most {}", kMostHostParts));
+    }
     std::ranges::stable_sort(devices_, {}, &Device::number);
     for (std::size_t d = 0; d < devices_.size(); ++d)
       for (const Work& work : devices_[d].work)
@@ -244,7 +256,7 @@ class ProfileReader {
   // times.
   template <class Visit>
   Status for_each_event(const XPlane& plane, const XLine& line, const Visit& visit) {
-    constexpr std::int64_t kLongestPs = std::int64_t{1} << 61, kLatestNs = 4'000'000'000'000'000'000;
+    constexpr std::int64_t kLongestPs = std::int64_t{1} << 61;
     latest_line_ns_ = std::max(latest_line_ns_, line.timestamp_ns);
     detail::ProtobufFields f{line.message};
     while (f.next()) {

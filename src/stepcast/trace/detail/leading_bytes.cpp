@@ -51,6 +51,8 @@ LeadingBytes recognise_leading_bytes(std::string_view start) {
   if (text.starts_with("\xef\xbb\xbf"sv)) text.remove_prefix(3);
   while (!text.empty() && " \n\r\t"sv.find(text.front()) != std::string_view::npos) text.remove_prefix(1);
   if (text.empty() && start.size() < 512) return LeadingBytes::empty;
+  // Before JSON: the length of its first plane may be that of a bracket.
+  if (looks_like_xplane(start)) return LeadingBytes::xplane;
   if (!text.empty() && (text.front() == '{' || text.front() == '[')) return LeadingBytes::json;
   if (text.starts_with("version https://git-lfs.github.com/spec/"sv)) return LeadingBytes::lfs_pointer;
   if (start.starts_with("\x00\x05\x16\x07"sv)) return LeadingBytes::apple_double;
@@ -58,7 +60,6 @@ LeadingBytes recognise_leading_bytes(std::string_view start) {
   if (start.starts_with("\x28\xb5\x2f\xfd"sv)) return LeadingBytes::zstd;
   if (start.starts_with("\x1f\x8b"sv)) return LeadingBytes::gzip;
   if (start.size() >= 262 && start.substr(257, 5) == "ustar"sv) return LeadingBytes::tar;
-  if (looks_like_xplane(start)) return LeadingBytes::xplane;
   if (looks_like_chakra(start)) return LeadingBytes::chakra_protobuf;
   return LeadingBytes::unknown;
 }
