@@ -22,8 +22,7 @@ constexpr std::string_view kOnlyCudaAndRocm =
 
 constexpr Sign kSigns[] = {
     {"an xla operation",  // kXlaOperation
-     {"a trace of an XLA program (JAX or TensorFlow)",
-      "give the *.xplane.pb next to it, which is read"}},
+     {"a trace of an XLA program (JAX or TensorFlow)", "give the *.xplane.pb next to it, which is read"}},
     {"xpu_", {"a trace of Intel GPUs (XPU)", kOnlyCudaAndRocm}},
     {"mtia_", {"a trace of MTIA accelerators", kOnlyCudaAndRocm}},
     {"hpu_", {"a trace of Gaudi accelerators (HPU)", kOnlyCudaAndRocm}},
