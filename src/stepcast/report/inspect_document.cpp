@@ -435,7 +435,9 @@ ReportDocument page_of(const InspectedFile& file) {
 ReportDocument page_of(const std::vector<InspectedFile>& files) {
   constexpr std::size_t kMostFiles = 20;
   ReportDocument page;
-  std::set<std::string> names;  // a file with several devices has an entry for each
+  // An XLA profile has an entry for each device.
+  std::set<std::string> profiles;
+  std::size_t n_files = files.size();
   ReportTable all{"file< | content<"};
   page.add("Files");
   std::size_t unreadable = 0;
@@ -443,10 +445,11 @@ ReportDocument page_of(const std::vector<InspectedFile>& files) {
     ReportDocument one = page_of(file);
     const auto* failure = std::get_if<UnreadableFile>(&file);
     if (failure != nullptr) ++unreadable;
-    names.insert(one.title);
-    const auto* profile = std::get_if<InspectedProfile>(&file);
-    if (profile != nullptr && profile->format == ProfileFormat::xplane && profile->summary.rank)
+    if (const auto* profile = std::get_if<InspectedProfile>(&file);
+        profile != nullptr && profile->format == ProfileFormat::xplane && profile->summary.rank) {
+      if (!profiles.insert(one.title).second) --n_files;
       one.title += fmt::format(", rank {}", *profile->summary.rank);
+    }
     all.row({one.title, failure != nullptr ? failure->error : one.verdict});
     if (failure != nullptr || all.rows.size() > kMostFiles) continue;
     for (ReportSection& section : one.sections) {
@@ -457,11 +460,11 @@ ReportDocument page_of(const std::vector<InspectedFile>& files) {
   }
   if (files.size() > kMostFiles)
     all.caption = fmt::format("Sections exist for the first {} files; the JSON has all.", kMostFiles);
-  page.title = counted(names.size(), "inspected file", "inspected files");
+  page.title = counted(n_files, "inspected file", "inspected files");
   page.verdict = unreadable == 0
                      ? "All files are readable."
-                     : fmt::format("{} of {} files cannot be read.", unreadable, table_count(names.size()));
-  page.figures = {{"Files", table_count(names.size())}, {"Readable", table_count(names.size() - unreadable)}};
+                     : fmt::format("{} of {} files cannot be read.", unreadable, table_count(n_files));
+  page.figures = {{"Files", table_count(n_files)}, {"Readable", table_count(n_files - unreadable)}};
   page.sections.front().add(std::move(all));
   return page;
 }

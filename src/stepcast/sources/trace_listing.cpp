@@ -146,7 +146,8 @@ Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder)
   // XLA writes each profile a second time, as *.trace.json.gz for a viewer.
   if (std::ranges::any_of(files, is_named_xplane)) {
     std::erase_if(files, [](const fs::path& file) {
-      return lower(file.filename().string()).ends_with(".trace.json.gz");
+      const std::string name = lower(file.filename().string());
+      return name.ends_with(".trace.json") || name.ends_with(".trace.json.gz");
     });
   }
   if (!files.empty()) return files;
